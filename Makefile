@@ -1,7 +1,7 @@
 # Every word a contributor types; `make` alone lists them. Needs python3 (3.11 or newer) and make, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test coverage demo bench gpu docs soak clean
+.PHONY: help setup check format test map coverage demo bench gpu docs soak clean
 
 VENV    := .venv
 BIN     := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -62,6 +62,9 @@ format: $(READY) ## write the format, and mend the lint that mends itself
 
 test: $(READY) ## the whole suite, on WORKERS=2 processes; TESTS=tests/core for a part of it
 	@$(PY) -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
+
+map: $(READY) ## write the tree of rooms in README from the first line of each module
+	@$(PY) tests/test_map.py
 
 coverage: $(READY) ## every branch of core/ is taken by its tests
 	@$(PY) -m pytest -q -n $(WORKERS) --cov=regard.core --cov-branch --cov-report=term-missing --cov-fail-under=100 tests/core
