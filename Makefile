@@ -80,7 +80,7 @@ gpu: $(READY) ## the tests and benchmarks that need a GPU
 	@$(PY) -m benchmarks.run --device cuda
 
 docs: $(READY) ## build the pages into site/
-	@$(BIN)/zensical build --clean
+	@$(BIN)/zensical build --clean --strict
 
 soak: $(READY) ## random cases against the definition, for hours: CASES=2000000 SEED=0
 	@$(PY) -m benchmarks.soak --cases $(CASES) --seed $(SEED)
