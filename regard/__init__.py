@@ -10,22 +10,12 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from regard import core as core, kernels as kernels, layers as layers
     from regard.core.additive import additive as additive, concatenated as concatenated
     from regard.core.biases import alibi as alibi, relative as relative, rule as rule, t5_buckets as t5_buckets
+    from regard.core.distances import soft_dictionary as soft_dictionary, squared_distance as squared_distance
     from regard.core.entmax import entmax as entmax, sparsemax as sparsemax
-    from regard.core.masks import (
-        allow as allow,
-        causal as causal,
-        documents as documents,
-        lengths as lengths,
-        prefix as prefix,
-        window as window,
-    )
-    from regard.core.normalisers import (
-        edited as edited,
-        given as given,
-        gumbel as gumbel,
-        hard as hard,
-        softmax as softmax,
-    )
+    from regard.core.hard import gumbel as gumbel, hard as hard
+    from regard.core.masks import allow as allow
+    from regard.core.merge import merge_keys as merge_keys, merge_queries as merge_queries
+    from regard.core.normalisers import edited as edited, given as given, softmax as softmax
     from regard.core.scores import (
         bilinear as bilinear,
         cosine as cosine,
@@ -33,8 +23,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
         importance as importance,
         location as location,
         scaled_dot as scaled_dot,
-        soft_dictionary as soft_dictionary,
-        squared_distance as squared_distance,
     )
     from regard.core.see import (
         Entropy as Entropy,
@@ -46,10 +34,10 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
         Tile as Tile,
         Top as Top,
         Weights as Weights,
-        merge_keys as merge_keys,
-        merge_queries as merge_queries,
     )
+    from regard.core.sequences import documents as documents, lengths as lengths
     from regard.core.weigh import gather as gather, weigh as weigh
+    from regard.core.windows import causal as causal, prefix as prefix, window as window
     from regard.kernels.attend import attend as attend, coattend as coattend
     from regard.kernels.route import route as route
     from regard.layers import (
@@ -83,38 +71,38 @@ PUBLIC = {
     "allow": "regard.core.masks",
     "attend": "regard.kernels.attend",
     "bilinear": "regard.core.scores",
-    "causal": "regard.core.masks",
+    "causal": "regard.core.windows",
     "coattend": "regard.kernels.attend",
     "concatenated": "regard.core.additive",
     "core": "regard.core",
     "cosine": "regard.core.scores",
-    "documents": "regard.core.masks",
+    "documents": "regard.core.sequences",
     "dot": "regard.core.scores",
     "edited": "regard.core.normalisers",
     "entmax": "regard.core.entmax",
     "gather": "regard.core.weigh",
     "given": "regard.core.normalisers",
-    "gumbel": "regard.core.normalisers",
-    "hard": "regard.core.normalisers",
+    "gumbel": "regard.core.hard",
+    "hard": "regard.core.hard",
     "importance": "regard.core.scores",
     "kernels": "regard.kernels",
     "layers": "regard.layers",
-    "lengths": "regard.core.masks",
+    "lengths": "regard.core.sequences",
     "location": "regard.core.scores",
-    "merge_keys": "regard.core.see",
-    "merge_queries": "regard.core.see",
-    "prefix": "regard.core.masks",
+    "merge_keys": "regard.core.merge",
+    "merge_queries": "regard.core.merge",
+    "prefix": "regard.core.windows",
     "relative": "regard.core.biases",
     "route": "regard.kernels.route",
     "rule": "regard.core.biases",
     "scaled_dot": "regard.core.scores",
-    "soft_dictionary": "regard.core.scores",
+    "soft_dictionary": "regard.core.distances",
     "softmax": "regard.core.normalisers",
     "sparsemax": "regard.core.entmax",
-    "squared_distance": "regard.core.scores",
+    "squared_distance": "regard.core.distances",
     "t5_buckets": "regard.core.biases",
     "weigh": "regard.core.weigh",
-    "window": "regard.core.masks",
+    "window": "regard.core.windows",
 }
 
 __all__ = [*PUBLIC]  # noqa: PLE0604 (the keys are strings)

@@ -31,9 +31,9 @@ def test_the_list_is_whole() -> None:
 
 
 def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = regard.core
+    before = regard.dot
     monkeypatch.setattr(importlib, "import_module", None)
-    assert regard.core is before
+    assert regard.dot is before
 
 
 @pytest.mark.parametrize(
