@@ -1,0 +1,326 @@
+"""What is asked of the weights, each by its definition in terms of dense weights.
+
+A thing to see looks at some rows at a time and says how the parts of several blocks of rows come together: one after
+the other ("rows"), or added up ("sum"). So it is exact on every road, and no road holds the whole matrix. Statistics
+are of the weights before dropout. What a row could not see has weight zero; a row without anything to see counts in
+nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.hard import Hard
+from regard.core.normalisers import INFINITY, Softmax
+from regard.core.shapes import describe
+
+Parts = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some whole rows, as a thing to see gets them."""
+
+    weights: Tensor  # [*batch rows keys]
+    scores: Tensor  # the same, as the normaliser got them: biased, -infinity where hidden
+    start: int  # of these rows among all
+    queries: int  # in all
+    normalise: Callable[[Tensor, Tensor | None], Tensor]
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.weights.shape[-2]
+
+    @property
+    def alive(self) -> Tensor:
+        """[*batch rows], False where there was nothing to see."""
+        return (self.scores != -INFINITY).any(-1)
+
+
+class Thing(ABC):
+    """Something to see."""
+
+    name: str
+    merge: Literal["rows", "sum"]
+
+    @abstractmethod
+    def part(self, rows: Rows) -> Parts:
+        """What these rows contribute."""
+
+    @abstractmethod
+    def finish(self, parts: Parts) -> object:
+        """The value, from the contributions of all rows."""
+
+
+def only(parts: Parts) -> Tensor:
+    (part,) = parts
+    return part
+
+
+@dataclass(frozen=True)
+class Weights(Thing):
+    """The weights of all queries, or of chosen ones: [*batch, queries, keys]."""
+
+    queries: Sequence[int] | None = None
+    name = "weights"
+    merge = "sum"
+
+    def chosen(self, count: int) -> list[int]:
+        chosen = range(count) if self.queries is None else self.queries
+        for index in chosen:
+            if not -count <= index < count:
+                raise IndexError(
+                    f"Weights: query {index} of {count} was asked for; wanted -{count} to {count - 1}. "
+                    f"Remedy: Weights(queries=[…]) within the queries, or Weights() for all."
+                )
+        return [index % count for index in chosen]
+
+    def part(self, rows: Rows) -> Parts:
+        chosen = torch.tensor(self.chosen(rows.queries), dtype=torch.long, device=rows.weights.device) - rows.start
+        here = (chosen >= 0) & (chosen < rows.weights.shape[-2])
+        if not rows.weights.shape[-2]:
+            return (rows.weights.new_zeros(*rows.weights.shape[:-2], len(chosen), rows.weights.shape[-1]),)
+        picked = rows.weights.index_select(-2, chosen.where(here, 0))
+        return (picked.masked_fill(~here[:, None], 0.0),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+@dataclass(frozen=True)
+class Entropy(Thing):
+    """-sum p log p of every query's weights, in nats: [*batch, queries]; 0 where there is nothing to see."""
+
+    name = "entropy"
+    merge = "rows"
+
+    def part(self, rows: Rows) -> Parts:
+        safe = rows.weights.where(rows.weights != 0, 1.0)  # so that the gradient at zero is zero, not infinite
+        return (-(safe * safe.log()).sum(-1),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Received(Thing):
+    """How much attention each key gets: the sum over queries [*batch, keys], weighted [*batch, queries] if asked."""
+
+    weights: Tensor | None = None
+    name = "received"
+    merge = "sum"
+
+    def part(self, rows: Rows) -> Parts:
+        if self.weights is None:
+            return (rows.weights.sum(-2),)
+        if self.weights.shape[-1] != rows.queries:
+            raise ValueError(
+                f"Received: weights came {describe(self.weights)} for {rows.queries} queries; wanted [..., "
+                f"{rows.queries}]. Remedy: one number for every query."
+            )
+        share = self.weights[..., rows.start : rows.stop, None].to(rows.weights.dtype)
+        return ((rows.weights * share).sum(-2),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+class Best(NamedTuple):
+    """The largest weights of every query and the keys that have them."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@dataclass(frozen=True)
+class Top(Thing):
+    """The k largest weights of every query, [*batch, queries, k], the lowest index first on ties.
+
+    Where fewer keys have any weight, the value is 0 and the index -1.
+    """
+
+    k: int
+    name = "top"
+    merge = "rows"
+
+    def part(self, rows: Rows) -> Parts:
+        if self.k < 1:
+            raise ValueError(f"Top: came k={self.k}, wanted one or more. Remedy: Top(8).")
+        order = rows.weights.detach().sort(dim=-1, descending=True, stable=True).indices[..., : self.k]
+        values = rows.weights.gather(-1, order)
+        indices = order.masked_fill(values == 0, -1)
+        missing = self.k - order.shape[-1]
+        if missing > 0:
+            values = torch.nn.functional.pad(values, (0, missing))
+            indices = torch.nn.functional.pad(indices, (0, missing), value=-1)
+        return values, indices
+
+    def finish(self, parts: Parts) -> Best:
+        return Best(*parts)
+
+
+def bins(count: int, size: int, device: torch.device) -> Tensor:
+    """Which of `size` bins each of `count` positions falls into; as even as whole numbers allow."""
+    return torch.arange(count, device=device) * size // max(count, 1)
+
+
+@dataclass(frozen=True)
+class Map(Thing):
+    """The whole matrix at a size that can be looked at: [*batch, rows, columns].
+
+    A cell is the weight that a query of its row spends on the keys of its column, averaged over the queries that see
+    anything: so a row of the map sums to one, as a row of weights does.
+    """
+
+    size: int | tuple[int, int] = 256
+    name = "map"
+    merge = "sum"
+
+    def sizes(self, queries: int, keys: int) -> tuple[int, int]:
+        size = (self.size, self.size) if isinstance(self.size, int) else self.size
+        if len(size) != 2 or min(size) < 1:
+            raise ValueError(f"Map: came size={self.size}, wanted one or two positive numbers. Remedy: Map(256).")
+        return min(size[0], queries), min(size[1], keys)
+
+    def part(self, rows: Rows) -> Parts:
+        height, width = self.sizes(rows.queries, rows.weights.shape[-1])
+        device = rows.weights.device
+        down = bins(rows.queries, height, device)[rows.start : rows.stop]
+        across = bins(rows.weights.shape[-1], width, device)
+        batch = rows.weights.shape[:-2]
+        narrow = rows.weights.new_zeros(*batch, rows.weights.shape[-2], width).index_add(-1, across, rows.weights)
+        total = rows.weights.new_zeros(*batch, height, width).index_add(-2, down, narrow)
+        count = rows.weights.new_zeros(*batch, height).index_add(-1, down, rows.alive.to(rows.weights.dtype))
+        return total, count
+
+    def finish(self, parts: Parts) -> Tensor:
+        total, count = parts
+        return total / count.clamp_min(1)[..., None]
+
+
+@dataclass(frozen=True)
+class Tile(Thing):
+    """Any part of the matrix: [*batch, rows, keys], given by two ranges."""
+
+    rows: range
+    keys: range
+    name = "tile"
+    merge = "sum"
+
+    def part(self, rows: Rows) -> Parts:
+        for name, asked, count in (("rows", self.rows, rows.queries), ("keys", self.keys, rows.weights.shape[-1])):
+            if asked.step != 1 or asked.start < 0 or asked.stop > count:
+                raise IndexError(
+                    f"Tile: {name}={asked} of {count} was asked for; wanted a range of step one from 0 to {count}. "
+                    f"Remedy: Tile(range(0, 64), range(0, 64))."
+                )
+        first = min(max(self.rows.start, rows.start), rows.stop)
+        last = max(min(self.rows.stop, rows.stop), first)
+        here = rows.weights[..., first - rows.start : last - rows.start, self.keys.start : self.keys.stop]
+        above = max(first - self.rows.start, 0) if last > first else len(self.rows)
+        below = len(self.rows) - above - (last - first)
+        return (torch.nn.functional.pad(here, (0, 0, above, below)),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+@dataclass(frozen=True)
+class LogSumExp(Thing):
+    """log sum exp of each query's visible scores (over the temperature): [*batch, queries]; -infinity if none."""
+
+    name = "logsumexp"
+    merge = "rows"
+
+    def part(self, rows: Rows) -> Parts:
+        scores = rows.normalise.scaled(rows.scores) if isinstance(rows.normalise, Softmax) else rows.scores
+        alive = rows.alive
+        if not scores.shape[-1]:
+            return (scores.sum(-1).masked_fill(~alive, -INFINITY),)
+        safe = scores.masked_fill(~alive[..., None], 0.0)  # all -infinity has no gradient, not even zero
+        return (torch.logsumexp(safe, -1).masked_fill(~alive, -INFINITY),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+@dataclass(frozen=True)
+class LogProbability(Thing):
+    """log p of the key that hard attention took, for REINFORCE: [*batch, queries]; 0 where there is nothing to see."""
+
+    name = "log_probability"
+    merge = "rows"
+
+    def part(self, rows: Rows) -> Parts:
+        if not isinstance(rows.normalise, Hard):
+            raise TypeError(
+                f"LogProbability: the normaliser is {describe(rows.normalise)}, which takes no single key; wanted "
+                f"hard attention. Remedy: normalise=regard.hard(sampled=True)."
+            )
+        return (rows.normalise.log_probability(rows.scores, None),)
+
+    def finish(self, parts: Parts) -> Tensor:
+        return only(parts)
+
+
+class Seen(Mapping[Thing, object]):
+    """What was asked to be seen: `seen.entropy` by name, `seen[thing]` by the thing that was asked for."""
+
+    def __init__(self, things: Sequence[Thing], values: Sequence[object]) -> None:
+        self._things = tuple(things)
+        self._values = tuple(values)
+
+    def __getitem__(self, thing: Thing) -> object:
+        for known, value in zip(self._things, self._values, strict=True):
+            if known is thing or known == thing:
+                return value
+        raise KeyError(f"{thing}: not asked for. Asked: {', '.join(known.name for known in self._things)}.")
+
+    def __getattr__(self, name: str) -> Tensor | Best:
+        if not name.startswith("_"):
+            for thing, value in zip(self._things, self._values, strict=True):
+                if thing.name == name:
+                    return value  # type: ignore[return-value]  # a thing's value is a tensor, or Best for Top
+        asked = ", ".join(thing.name for thing in self.__dict__.get("_things", ()))
+        raise AttributeError(f"{name}: not asked for; see={asked or 'nothing'}. Remedy: add it to see=[…].")
+
+    def __iter__(self) -> Iterator[Thing]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def __repr__(self) -> str:
+        return f"Seen({', '.join(thing.name for thing in self._things)})"
+
+
+def as_things(see: object) -> tuple[Thing, ...]:
+    """One thing or several, or an error that says what can be seen."""
+    things = (see,) if isinstance(see, Thing | type | str) else see
+    if things is None:
+        return ()
+    if isinstance(things, Sequence):
+        bad = next((thing for thing in things if not isinstance(thing, Thing)), None)
+        if bad is None:
+            return tuple(things)
+        things = bad
+    name = things.__name__ if isinstance(things, type) else repr(things)
+    raise TypeError(
+        f"see: came {name}, wanted Weights(), Entropy(), Received(), Top(k), Map(), Tile(rows, keys), LogSumExp() or "
+        f"LogProbability(), one or a list. Remedy: see=[regard.Entropy(), regard.Top(8)]."
+    )
+
+
+def combine(thing: Thing, parts: Sequence[Parts]) -> Parts:
+    """The parts of several blocks of rows, in order, as one."""
+    columns = tuple(zip(*parts, strict=True))
+    if thing.merge == "sum":
+        return tuple(torch.stack(column).sum(0) if len(column) > 1 else column[0] for column in columns)
+    dimension = -2 if isinstance(thing, Top) else -1
+    return tuple(torch.cat(column, dimension) if len(column) > 1 else column[0] for column in columns)

@@ -1,0 +1,1 @@
+"""The roads: the same mathematics as `core`, fast and in little memory."""

@@ -1,0 +1,178 @@
+"""attend and coattend: every attention in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeVar, overload
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import handle_torch_function, has_torch_function
+
+from regard.core import biases, masks
+from regard.core.biases import Bias
+from regard.core.masks import Mask
+from regard.core.problem import prepare
+from regard.core.scores import Dot, Own, Pair, Score, as_score
+from regard.core.see import Seen, Thing
+from regard.core.shapes import nearest
+from regard.core.weigh import SCALED_DOT, SOFTMAX, attend_by_definition
+from regard.kernels import fused, tiled
+from regard.kernels.route import choose
+
+AnyScore = Score | Callable[[Tensor, Tensor], Tensor]
+AnyNormaliser = Callable[[Tensor, Tensor | None], Tensor]
+Precision = Literal["exact", "half"]
+Maybe = TypeVar("Maybe", Tensor, Tensor | None)
+
+
+@overload
+def attend(
+    query: Tensor | None, key: Tensor, value: Tensor, *, score: AnyScore = ..., normalise: AnyNormaliser = ...,
+    mask: Mask | Tensor | None = ..., bias: Bias | Tensor | None = ..., dropout: float = ..., grouped: bool = ...,
+    generator: torch.Generator | None = ..., see: None = ..., precision: Precision = ..., backend: str = ...,
+) -> Tensor: ...  # fmt: skip
+@overload
+def attend(
+    query: Tensor | None, key: Tensor, value: Tensor, *, score: AnyScore = ..., normalise: AnyNormaliser = ...,
+    mask: Mask | Tensor | None = ..., bias: Bias | Tensor | None = ..., dropout: float = ..., grouped: bool = ...,
+    generator: torch.Generator | None = ..., see: Thing | list[Thing], precision: Precision = ..., backend: str = ...,
+) -> tuple[Tensor, Seen]: ...  # fmt: skip
+def attend(
+    query: Tensor | None,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: AnyScore = SCALED_DOT,
+    normalise: AnyNormaliser = SOFTMAX,
+    mask: Mask | Tensor | None = None,
+    bias: Bias | Tensor | None = None,
+    dropout: float = 0.0,
+    grouped: bool = False,
+    generator: torch.Generator | None = None,
+    see: Thing | list[Thing] | None = None,
+    precision: Precision = "exact",
+    backend: str = "auto",
+) -> Tensor | tuple[Tensor, Seen]:
+    """Attention: the values, summed by how well each query matches each key.
+
+    query [*batch, queries, width], key [*batch, keys, width], value [*batch, keys, value width] -> context
+    [*batch, queries, value width]; leading dimensions broadcast, as many as there are.
+
+    score       how well a query matches a key: scaled_dot(), additive(…), bilinear(…), cosine(), …, or a function
+                (query, key) -> scores; importance(…) takes query=None
+    normalise   scores to weights: softmax(), sparsemax(), entmax(1.5), hard(), …, or a function (scores, mask)
+    mask        True where a query may look: causal() & window(256) & lengths(…), or a boolean tensor
+    bias        what is added to the scores: a tensor, alibi(8), relative(table), rule(…)
+    dropout     the share of weights set to zero; the same ones on every road for one state of the generator
+    grouped     query heads share key heads, in dimension -3
+    generator   where random numbers come from: dropout, hard(sampled=True), gumbel()
+    see         what to see of the weights: Entropy(), Top(8), Weights([0, 5]), …; then (context, Seen) is returned
+    precision   "exact", or "half" to allow a road whose error stays within what half types cost (none needs it yet)
+    backend     "auto", or "fused", "tiled", "definition", which serve or say why not; `route` tells which and why
+
+    A row without anything to see is zero, with zero gradient. NaN behind a mask never crosses it.
+    """
+    inputs = (key, value) if query is None else (query, key, value)
+    if has_torch_function(inputs):
+        answer: Tensor | tuple[Tensor, Seen] = handle_torch_function(
+            attend,  # type: ignore[arg-type]  # it has overloads
+            inputs, query, key, value,
+            score=score, normalise=normalise, mask=mask, bias=bias, dropout=dropout, grouped=grouped,
+            generator=generator, see=see, precision=precision, backend=backend,
+        )  # fmt: skip
+        return answer
+    if (
+        backend == "auto" and mask is None and bias is None and see is None and not dropout and not grouped
+        and precision == "exact" and type(score) is Dot and normalise is SOFTMAX and plain(query, key, value)
+    ):  # fmt: skip
+        return scaled_dot_product_attention(query, key, value, scale=score.scale)  # type: ignore[arg-type]
+    if precision not in ("exact", "half"):
+        raise ValueError(f"precision: came {precision!r}.{nearest(str(precision), ['exact', 'half'])}")
+    device = key.device.type if isinstance(key, Tensor) else "cpu"
+    autocast = torch.is_autocast_enabled(device)
+    if autocast:
+        to = torch.get_autocast_dtype(device)
+        query, key, value = rounded(query, to), rounded(key, to), rounded(value, to)
+    problem = prepare(
+        query, key, value, score=score, normalise=normalise, mask=mask, bias=bias, dropout=dropout,
+        grouped=grouped, generator=generator, see=see,
+    )  # fmt: skip
+    road = ROADS[choose(problem, backend).road]
+    if autocast:
+        with torch.autocast(device, enabled=False):
+            context, values = road(problem)
+    else:
+        context, values = road(problem)
+    return context if see is None else (context, Seen(problem.see, values))
+
+
+ROADS = {
+    "fused": lambda problem: (fused.attend_fused(problem), []),
+    "tiled": tiled.attend_tiled,
+    "definition": attend_by_definition,
+}
+
+
+def plain(query: Tensor | None, key: Tensor, value: Tensor) -> bool:
+    """Whether PyTorch's kernel takes these tensors as they are and gives what we promise."""
+    try:
+        shape = query.shape  # type: ignore[union-attr]
+        return (
+            len(shape) == 4 and shape[:2] == key.shape[:2] == value.shape[:2] and shape[3] == key.shape[3] != 0
+            and key.shape[2] == value.shape[2] != 0 and shape[2] != 0
+            and query.dtype == key.dtype == value.dtype  # type: ignore[union-attr]
+            and query.device == key.device == value.device  # type: ignore[union-attr]
+            and key.is_floating_point()
+        )  # fmt: skip
+    except AttributeError:
+        return False
+
+
+def rounded(tensor: Maybe, dtype: torch.dtype) -> Maybe:
+    """What autocast would make of it before a matrix product, on every road alike."""
+    if not isinstance(tensor, Tensor) or not tensor.is_floating_point() or tensor.dtype == torch.float64:
+        return tensor
+    return tensor.to(dtype)
+
+
+def coattend(
+    a: Tensor,
+    b: Tensor,
+    value_a: Tensor | None = None,
+    value_b: Tensor | None = None,
+    *,
+    score: AnyScore = SCALED_DOT,
+    normalise: AnyNormaliser = SOFTMAX,
+    mask: Mask | Tensor | None = None,
+    bias: Bias | Tensor | None = None,
+    generator: torch.Generator | None = None,
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor]:
+    """Both contexts from one affinity score(a, b) [*batch a b]: each side looks at the other (Xiong et al., 2017).
+
+    a [*batch, n, width], b [*batch, m, width] -> what each of a sees of b [*batch, n, …], what each of b sees of a.
+    Values are a and b themselves where none are given. mask and bias are over (a, b).
+    """
+    known = as_score(score)
+    left, right = known.query_side(a), known.key_side(b)
+    back_mask = None if mask is None else masks.Turned(masks.as_mask(mask))
+    back_bias = None if bias is None else biases.Turned(biases.as_bias(bias))
+    from_b = attend(
+        left, right, b if value_b is None else value_b, score=known.pair, normalise=normalise, mask=mask, bias=bias,
+        generator=generator, backend=backend,
+    )  # fmt: skip
+    from_a = attend(
+        right, left, a if value_a is None else value_a, score=exchanged(known.pair), normalise=normalise,
+        mask=back_mask, bias=back_bias, generator=generator, backend=backend,
+    )  # fmt: skip
+    return from_b, from_a
+
+
+def exchanged(pair: Pair) -> Pair:
+    """The pair form with its sides exchanged: ours are symmetric, a function of the user's is turned around."""
+    if isinstance(pair, Own):
+        function = pair.function
+        return Own(lambda query, key: function(key, query).mT)
+    return pair
