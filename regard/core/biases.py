@@ -140,7 +140,7 @@ class Relative(Bias):
 
 
 def relative(table: Tensor, *, align: Align = "end") -> Relative:
-    """Learned biases by distance (after Shaw et al., 2018): table [*heads, 2 reach + 1], distance zero in the middle."""
+    """Learned biases by distance (after Shaw et al., 2018): table [*heads, 2 reach + 1], zero in the middle."""
     check_tensor("table", table, 1)
     if table.shape[-1] % 2 == 0:
         raise ValueError(

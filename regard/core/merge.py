@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.core.see import Best, Entropy, LogSumExp, Received, Seen, Thing, Top, Weights
+from regard.core.see import Best, Entropy, LogSumExp, Received, Thing, Top, Weights
+from regard.core.seen import Seen
 
 Part = tuple[Tensor, Seen]
 

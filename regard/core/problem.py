@@ -20,7 +20,8 @@ from regard.core.hard import Hard
 from regard.core.masks import Block, Mask, as_mask
 from regard.core.normalisers import Softmax
 from regard.core.scores import Own, Pair, as_score
-from regard.core.see import Thing, as_things
+from regard.core.see import Thing
+from regard.core.seen import as_things
 from regard.core.shapes import (
     broadcast,
     check_heads,

@@ -17,7 +17,8 @@ from regard.core.masks import Block, Mask
 from regard.core.normalisers import INFINITY, softmax
 from regard.core.problem import Problem, prepare
 from regard.core.scores import Score, scaled_dot
-from regard.core.see import Parts, Rows, combine
+from regard.core.see import Parts, Rows
+from regard.core.seen import combine
 from regard.core.shapes import check_heads, check_tensor, describe, wide
 
 SCALED_DOT = scaled_dot()

@@ -15,7 +15,8 @@ from regard.core.biases import Bias
 from regard.core.masks import Mask
 from regard.core.problem import prepare
 from regard.core.scores import Dot, Own, Pair, Score, as_score
-from regard.core.see import Seen, Thing
+from regard.core.see import Thing
+from regard.core.seen import Seen
 from regard.core.shapes import nearest
 from regard.core.weigh import SCALED_DOT, SOFTMAX, attend_by_definition
 from regard.kernels import fused, tiled
