@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.core.hard import Hard
 from regard.core.normalisers import INFINITY, Softmax
-from regard.core.shapes import describe
+from regard.core.shapes import describe, may_look
 
 Parts = tuple[Tensor, ...]
 
@@ -48,14 +48,16 @@ class Thing(ABC):
 
     name: str
     merge: Literal["rows", "sum"]
+    dimension: int = -1
+    """Along which the rows of several blocks follow each other."""
 
     @abstractmethod
     def part(self, rows: Rows) -> Parts:
         """What these rows contribute."""
 
     @abstractmethod
-    def finish(self, parts: Parts) -> object:
-        """The value, from the contributions of all rows."""
+    def finish(self, parts: Parts, queries: int) -> object:
+        """The value, from the contributions of all rows; `queries` is how many there are."""
 
 
 def only(parts: Parts) -> Tensor:
@@ -69,7 +71,8 @@ class Weights(Thing):
 
     queries: Sequence[int] | None = None
     name = "weights"
-    merge = "sum"
+    merge = "rows"
+    dimension = -2
 
     def chosen(self, count: int) -> list[int]:
         chosen = range(count) if self.queries is None else self.queries
@@ -82,15 +85,23 @@ class Weights(Thing):
         return [index % count for index in chosen]
 
     def part(self, rows: Rows) -> Parts:
-        chosen = torch.tensor(self.chosen(rows.queries), dtype=torch.long, device=rows.weights.device) - rows.start
-        here = (chosen >= 0) & (chosen < rows.weights.shape[-2])
-        if not rows.weights.shape[-2]:
-            return (rows.weights.new_zeros(*rows.weights.shape[:-2], len(chosen), rows.weights.shape[-1]),)
-        picked = rows.weights.index_select(-2, chosen.where(here, 0))
-        return (picked.masked_fill(~here[:, None], 0.0),)
+        if self.queries is None:
+            return (rows.weights,)
+        here = [
+            index - rows.start for index in sorted(set(self.chosen(rows.queries))) if rows.start <= index < rows.stop
+        ]
+        return (rows.weights.index_select(-2, torch.tensor(here, dtype=torch.long, device=rows.weights.device)),)
 
-    def finish(self, parts: Parts) -> Tensor:
-        return only(parts)
+    def finish(self, parts: Parts, queries: int) -> Tensor:
+        rows = only(parts)
+        if self.queries is None:
+            return rows
+        chosen = self.chosen(queries)
+        place = {index: place for place, index in enumerate(sorted(set(chosen)))}
+        order = [place[index] for index in chosen]
+        return (
+            rows if order == list(range(len(place))) else rows.index_select(-2, torch.tensor(order, device=rows.device))
+        )
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,7 @@ class Entropy(Thing):
         safe = rows.weights.where(rows.weights != 0, 1.0)  # so that the gradient at zero is zero, not infinite
         return (-(safe * safe.log()).sum(-1),)
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)
 
 
@@ -127,7 +138,7 @@ class Received(Thing):
         share = self.weights[..., rows.start : rows.stop, None].to(rows.weights.dtype)
         return ((rows.weights * share).sum(-2),)
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)
 
 
@@ -148,11 +159,12 @@ class Top(Thing):
     k: int
     name = "top"
     merge = "rows"
+    dimension = -2
 
     def part(self, rows: Rows) -> Parts:
         if self.k < 1:
             raise ValueError(f"Top: came k={self.k}, wanted one or more. Remedy: Top(8).")
-        order = rows.weights.detach().sort(dim=-1, descending=True, stable=True).indices[..., : self.k]
+        order = largest(rows.weights.detach(), min(self.k, rows.weights.shape[-1]))
         values = rows.weights.gather(-1, order)
         indices = order.masked_fill(values == 0, -1)
         missing = self.k - order.shape[-1]
@@ -161,8 +173,20 @@ class Top(Thing):
             indices = torch.nn.functional.pad(indices, (0, missing), value=-1)
         return values, indices
 
-    def finish(self, parts: Parts) -> Best:
+    def finish(self, parts: Parts, queries: int) -> Best:
         return Best(*parts)
+
+
+def largest(weights: Tensor, k: int) -> Tensor:
+    """The indices of the k largest, the lowest first on ties. Sorting is exact and slow, so it is for rows with ties."""
+    if may_look(weights) and weights.numel():
+        values, order = weights.topk(k, dim=-1)
+        last = values[..., -1:]
+        level = (values[..., 1:] == values[..., :-1]) & (values[..., 1:] != 0)
+        more = ((weights == last).sum(-1, keepdim=True) > (values == last).sum(-1, keepdim=True)) & (last != 0)
+        if not bool(level.any() | more.any() | values.isnan().any()):
+            return order
+    return weights.sort(dim=-1, descending=True, stable=True).indices[..., :k]
 
 
 def bins(count: int, size: int, device: torch.device) -> Tensor:
@@ -199,7 +223,7 @@ class Map(Thing):
         count = rows.weights.new_zeros(*batch, height).index_add(-1, down, rows.alive.to(rows.weights.dtype))
         return total, count
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         total, count = parts
         return total / count.clamp_min(1)[..., None]
 
@@ -211,7 +235,8 @@ class Tile(Thing):
     rows: range
     keys: range
     name = "tile"
-    merge = "sum"
+    merge = "rows"
+    dimension = -2
 
     def part(self, rows: Rows) -> Parts:
         for name, asked, count in (("rows", self.rows, rows.queries), ("keys", self.keys, rows.weights.shape[-1])):
@@ -220,14 +245,11 @@ class Tile(Thing):
                     f"Tile: {name}={asked} of {count} was asked for; wanted a range of step one from 0 to {count}. "
                     f"Remedy: Tile(range(0, 64), range(0, 64))."
                 )
-        first = min(max(self.rows.start, rows.start), rows.stop)
-        last = max(min(self.rows.stop, rows.stop), first)
-        here = rows.weights[..., first - rows.start : last - rows.start, self.keys.start : self.keys.stop]
-        above = max(first - self.rows.start, 0) if last > first else len(self.rows)
-        below = len(self.rows) - above - (last - first)
-        return (torch.nn.functional.pad(here, (0, 0, above, below)),)
+        first = min(max(self.rows.start, rows.start), rows.stop) - rows.start
+        last = max(min(self.rows.stop, rows.stop) - rows.start, first)
+        return (rows.weights[..., first:last, self.keys.start : self.keys.stop],)
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)
 
 
@@ -246,7 +268,7 @@ class LogSumExp(Thing):
         safe = scores.masked_fill(~alive[..., None], 0.0)  # all -infinity has no gradient, not even zero
         return (torch.logsumexp(safe, -1).masked_fill(~alive, -INFINITY),)
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)
 
 
@@ -265,5 +287,5 @@ class LogProbability(Thing):
             )
         return (rows.normalise.log_probability(rows.scores, None),)
 
-    def finish(self, parts: Parts) -> Tensor:
+    def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
 
-from regard.core.see import Best, Parts, Thing, Top
+from regard.core.see import Best, Parts, Thing
 
 
 class Seen(Mapping[Thing, object]):
@@ -62,6 +63,5 @@ def combine(thing: Thing, parts: Sequence[Parts]) -> Parts:
     """The parts of several blocks of rows, in order, as one."""
     columns = tuple(zip(*parts, strict=True))
     if thing.merge == "sum":
-        return tuple(torch.stack(column).sum(0) if len(column) > 1 else column[0] for column in columns)
-    dimension = -2 if isinstance(thing, Top) else -1
-    return tuple(torch.cat(column, dimension) if len(column) > 1 else column[0] for column in columns)
+        return tuple(reduce(torch.add, column) for column in columns)
+    return tuple(torch.cat(column, thing.dimension) if len(column) > 1 else column[0] for column in columns)

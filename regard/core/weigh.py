@@ -147,5 +147,7 @@ def finished(problem: Problem, context: Tensor, parts: list[list[Parts]]) -> tup
     values: list[object] = []
     for thing, several in zip(problem.see, parts, strict=True):
         merged = combine(thing, several)
-        values.append(thing.finish(tuple(problem.joined(p, p.dim() - len(problem.batch)) for p in merged)))
+        values.append(
+            thing.finish(tuple(problem.joined(p, p.dim() - len(problem.batch)) for p in merged), problem.queries)
+        )
     return problem.joined(context, 2).to(problem.value.dtype), values
