@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from regard.core.distances import soft_dictionary as soft_dictionary, squared_distance as squared_distance
     from regard.core.entmax import entmax as entmax, sparsemax as sparsemax
     from regard.core.hard import gumbel as gumbel, hard as hard
+    from regard.core.importance import importance as importance
     from regard.core.masks import allow as allow
     from regard.core.merge import merge_keys as merge_keys, merge_queries as merge_queries
     from regard.core.normalisers import edited as edited, given as given, softmax as softmax
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
         bilinear as bilinear,
         cosine as cosine,
         dot as dot,
-        importance as importance,
         location as location,
         scaled_dot as scaled_dot,
     )
@@ -30,11 +30,11 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
         LogSumExp as LogSumExp,
         Map as Map,
         Received as Received,
-        Seen as Seen,
         Tile as Tile,
         Top as Top,
         Weights as Weights,
     )
+    from regard.core.seen import Seen as Seen
     from regard.core.sequences import documents as documents, lengths as lengths
     from regard.core.weigh import gather as gather, weigh as weigh
     from regard.core.windows import causal as causal, prefix as prefix, window as window
@@ -61,7 +61,7 @@ PUBLIC = {
     "MultiHeadAttention": "regard.layers",
     "Pooling": "regard.layers",
     "Received": "regard.core.see",
-    "Seen": "regard.core.see",
+    "Seen": "regard.core.seen",
     "Tile": "regard.core.see",
     "Top": "regard.core.see",
     "TransformerBlock": "regard.layers",
@@ -84,7 +84,7 @@ PUBLIC = {
     "given": "regard.core.normalisers",
     "gumbel": "regard.core.hard",
     "hard": "regard.core.hard",
-    "importance": "regard.core.scores",
+    "importance": "regard.core.importance",
     "kernels": "regard.kernels",
     "layers": "regard.layers",
     "lengths": "regard.core.sequences",
