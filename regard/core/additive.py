@@ -21,6 +21,7 @@ class TanhPair(Pair):
     """w . tanh(a + b), with w [*batch width]"""
 
     weight: Tensor
+    many = True
 
     def __call__(self, query: Tensor | None, key: Tensor) -> Tensor:
         query = needed(query)

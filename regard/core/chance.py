@@ -40,8 +40,11 @@ def bits(seed: Tensor, batch: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def uniform(seed: Tensor, batch: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Uniform numbers strictly between 0 and 1, float32 [*batch q k]."""
-    return ((bits(seed, batch, rows, columns) >> 8).float() + 0.5) * 2.0**-24
+    """Uniform numbers strictly between 0 and 1, float32 [*batch q k]: the middles of 2^23 equal parts.
+
+    Of 2^24 parts the middles are no float32 numbers, and the last would round to 1.
+    """
+    return ((bits(seed, batch, rows, columns) >> 9).float() + 0.5) * 2.0**-23
 
 
 def kept(seed: Tensor, batch: Tensor, rows: Tensor, columns: Tensor, dropout: float) -> Tensor:

@@ -16,6 +16,7 @@ class DistancePair(Pair):
     """-scale * |q - k|^2"""
 
     scale: float = 1.0
+    many = True
 
     def __call__(self, query: Tensor | None, key: Tensor) -> Tensor:
         return -self.scale * squared_differences(needed(query), key)
@@ -30,6 +31,7 @@ class DictionaryPair(Pair):
 
     power: float
     epsilon: float
+    many = True
 
     def __call__(self, query: Tensor | None, key: Tensor) -> Tensor:
         return -self.power * torch.log(self.epsilon + squared_differences(needed(query), key))

@@ -27,7 +27,7 @@ from regard.core.normalisers import INFINITY, Normaliser, sheltered
 from regard.core.scores import Change
 from regard.core.shapes import may_look, wide
 
-LEAST = 1e-6  # below this a-1, float32 cannot tell entmax from softmax
+LEAST = 1e-16  # at this a-1, float64 cannot tell entmax from softmax
 STEPS = 30  # Newton needs 5 to 12; what is left is for rows made to be hard
 
 

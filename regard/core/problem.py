@@ -20,7 +20,7 @@ from regard.core.hard import Hard
 from regard.core.masks import Block, Mask, as_mask
 from regard.core.normalisers import Softmax
 from regard.core.scores import Own, Pair, as_score
-from regard.core.see import Thing
+from regard.core.see import Received, Thing
 from regard.core.seen import as_things
 from regard.core.shapes import (
     broadcast,
@@ -198,6 +198,10 @@ def prepare(
         query, key, value = split_heads(query, 2, groups), key.unsqueeze(-3), value.unsqueeze(-3)
         pair = pair.mapped(lambda tensor, own: split_heads(tensor, own, groups))
         normalise = normalisers.mapped(normalise, lambda tensor, own: split_heads(tensor, own, groups))
+        things = tuple(
+            thing.mapped(lambda tensor, own: split_heads(tensor, own, groups)) if isinstance(thing, Received) else thing
+            for thing in things
+        )
         bad_query = None if bad_query is None else split_heads(bad_query, 1, groups)
         bad_key = None if bad_key is None else bad_key.unsqueeze(-2)
         batch = torch.Size((*batch[:-1], batch[-1] // groups, groups))

@@ -48,6 +48,9 @@ class Score(ABC):
 class Pair(Score):
     """A score whose sides are done already."""
 
+    many: bool = False
+    """Whether the definition holds a number for every feature of every pair."""
+
     def query_side(self, query: Tensor | None) -> Tensor:
         return needed(query)
 
@@ -214,7 +217,9 @@ class Location(Score):
                 f"key: came {describe(key)}, {key.shape[-2]} keys; the location weight {describe(self.weight)} knows "
                 f"{most} places. Remedy: a weight with a row for every place, or shorter sources."
             )
-        return self.weight[..., : key.shape[-2], :]
+        row = self.weight[..., : key.shape[-2], :]
+        lead = torch.broadcast_shapes(row.shape[:-2], key.shape[:-2])  # as many sequences and heads as there are keys
+        return row.expand(*lead, *row.shape[-2:])
 
     @property
     def pair(self) -> Dot:
@@ -235,6 +240,7 @@ class Own(Pair):
     """
 
     function: Callable[[Tensor, Tensor], Tensor]
+    many = True
 
     def __call__(self, query: Tensor | None, key: Tensor) -> Tensor:
         query = needed(query)

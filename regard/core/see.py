@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.core.hard import Hard
 from regard.core.normalisers import INFINITY, Softmax
+from regard.core.scores import Change
 from regard.core.shapes import describe, may_look
 
 Parts = tuple[Tensor, ...]
@@ -50,6 +51,8 @@ class Thing(ABC):
     merge: Literal["rows", "sum"]
     dimension: int = -1
     """Along which the rows of several blocks follow each other."""
+    pieces: int = 1
+    """How many tensors a part has."""
 
     @abstractmethod
     def part(self, rows: Rows) -> Parts:
@@ -127,6 +130,9 @@ class Received(Thing):
     name = "received"
     merge = "sum"
 
+    def mapped(self, change: Change) -> Received:
+        return self if self.weights is None else Received(change(self.weights, 1))
+
     def part(self, rows: Rows) -> Parts:
         if self.weights is None:
             return (rows.weights.sum(-2),)
@@ -160,6 +166,7 @@ class Top(Thing):
     name = "top"
     merge = "rows"
     dimension = -2
+    pieces = 2
 
     def part(self, rows: Rows) -> Parts:
         if self.k < 1:
@@ -178,7 +185,7 @@ class Top(Thing):
 
 
 def largest(weights: Tensor, k: int) -> Tensor:
-    """The indices of the k largest, the lowest first on ties. Sorting is exact and slow, so it is for rows with ties."""
+    """The indices of the k largest, the lowest first on ties: sorting is slow, and kept for rows that have ties."""
     if may_look(weights) and weights.numel():
         values, order = weights.topk(k, dim=-1)
         last = values[..., -1:]
@@ -205,6 +212,7 @@ class Map(Thing):
     size: int | tuple[int, int] = 256
     name = "map"
     merge = "sum"
+    pieces = 2
 
     def sizes(self, queries: int, keys: int) -> tuple[int, int]:
         size = (self.size, self.size) if isinstance(self.size, int) else self.size

@@ -24,7 +24,7 @@ def along_batch(name: str, tensor: Tensor, own: int, shape: torch.Size) -> Tenso
             f"{name}: came {describe(tensor)} for scores {list(shape)}; wanted its dimensions to be the first ones of "
             f"the batch {list(batch)}. Remedy: one entry for every sequence, in the order of the leading dimensions."
         )
-    return tensor.reshape(*lead, *(1,) * (len(batch) - len(lead)), *tensor.shape[tensor.dim() - own :])
+    return tensor.reshape((*lead, *(1,) * (len(batch) - len(lead)), *tensor.shape[tensor.dim() - own :]))
 
 
 @dataclass(frozen=True, eq=False)

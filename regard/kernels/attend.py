@@ -16,7 +16,7 @@ from regard.core.masks import Mask
 from regard.core.problem import prepare
 from regard.core.scores import Dot, Own, Pair, Score, as_score
 from regard.core.see import Thing
-from regard.core.seen import Seen
+from regard.core.seen import Seen, as_things
 from regard.core.shapes import nearest
 from regard.core.weigh import SCALED_DOT, SOFTMAX, attend_by_definition
 from regard.kernels import fused, tiled
@@ -106,7 +106,7 @@ def attend(
             context, values = road(problem)
     else:
         context, values = road(problem)
-    return context if see is None else (context, Seen(problem.see, values))
+    return context if see is None else (context, Seen(as_things(see), values))
 
 
 ROADS = {
