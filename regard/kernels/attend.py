@@ -13,6 +13,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from regard.core import biases, masks
 from regard.core.biases import Bias
 from regard.core.masks import Mask
+from regard.core.normalisers import Softmax
 from regard.core.problem import prepare
 from regard.core.scores import Dot, Own, Pair, Score, as_score
 from regard.core.see import Thing
@@ -86,9 +87,9 @@ def attend(
         return answer
     if (
         backend == "auto" and mask is None and bias is None and see is None and not dropout and not grouped
-        and precision == "exact" and type(score) is Dot and normalise is SOFTMAX and plain(query, key, value)
+        and precision == "exact" and type(score) is Dot and is_plain_softmax(normalise) and plain(query, key, value)
     ):  # fmt: skip
-        return scaled_dot_product_attention(query, key, value, scale=score.scale)  # type: ignore[arg-type]
+        return straight(query, key, value, score.scale)  # type: ignore[arg-type]  # plain() says that query is one
     if precision not in ("exact", "half"):
         raise ValueError(f"precision: came {precision!r}.{nearest(str(precision), ['exact', 'half'])}")
     device = key.device.type if isinstance(key, Tensor) else "cpu"
@@ -116,19 +117,35 @@ ROADS = {
 }
 
 
+def is_plain_softmax(normalise: AnyNormaliser) -> bool:
+    """Softmax at temperature one."""
+    if normalise is SOFTMAX:
+        return True
+    return type(normalise) is Softmax and type(normalise.temperature) is float and normalise.temperature == 1.0
+
+
 def plain(query: Tensor | None, key: Tensor, value: Tensor) -> bool:
     """Whether PyTorch's kernel takes these tensors as they are and gives what we promise."""
     try:
-        shape = query.shape  # type: ignore[union-attr]
+        shape, of_key, of_value = query.shape, key.shape, value.shape  # type: ignore[union-attr]
         return (
-            len(shape) == 4 and shape[:2] == key.shape[:2] == value.shape[:2] and shape[3] == key.shape[3] != 0
-            and key.shape[2] == value.shape[2] != 0 and shape[2] != 0
+            2 <= len(shape) <= 4 and shape[:-2] == of_key[:-2] == of_value[:-2] and shape[-1] == of_key[-1] != 0
+            and of_key[-2] == of_value[-2] != 0 and shape[-2] != 0
             and query.dtype == key.dtype == value.dtype  # type: ignore[union-attr]
             and query.device == key.device == value.device  # type: ignore[union-attr]
             and key.is_floating_point()
         )  # fmt: skip
     except AttributeError:
         return False
+
+
+def straight(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:
+    """PyTorch's kernel, in the four dimensions that it is fast in."""
+    if query.dim() == 4:
+        return scaled_dot_product_attention(query, key, value, scale=scale)
+    if query.dim() == 3:
+        return scaled_dot_product_attention(query[:, None], key[:, None], value[:, None], scale=scale)[:, 0]
+    return scaled_dot_product_attention(query[None, None], key[None, None], value[None, None], scale=scale)[0, 0]
 
 
 def rounded(tensor: Maybe, dtype: torch.dtype) -> Maybe:

@@ -50,6 +50,10 @@ class TanhTiles(Tiles):
         self.of_weight = spread_of(weight, 1, problem.batch)
         self.weight = flatten(weight, 1)
         self.fold = -0.5 / self.weight
+        self.doubled = -2 * self.weight
+        self.one = torch.ones_like(self.weight[:1, :1])
+        self.keeping = False  # backward needs r of the tile whose scores it has just asked for
+        self.kept: tuple[Run, range, range] | None = None
         self.total = self.weight.sum(-1)
         if self.centred:
             self.left = flatten(torch.exp(2 * centred.clamp(-self.edge, self.edge)), 2)  # A
@@ -72,24 +76,20 @@ class TanhTiles(Tiles):
         for start in range(columns.start, columns.stop, WIDTH):
             inner = range(start, min(start + WIDTH, columns.stop))
             part = out[:, :, start - columns.start : inner.stop - columns.start]
-            tile, _ = self.buffer(run, rows, inner)
-            if not self.centred:
-                self.wide_range(run, rows, inner, tile, part)
+            tile, work = self.buffer(run, rows, inner)
+            if self.keeping or not self.centred:
+                self.halves(run, rows, inner, tile)
+                torch.mul(tile, self.of_weight.take(self.doubled, *run)[:, None, None], out=work)
+                torch.sum(work, -1, out=part)
                 continue
             folded, right = self.rows_of(self.folded, rows, run), self.columns_of(self.right, inner, run)
             torch.addcmul(fold, folded[:, :, None], right[:, None], out=tile).reciprocal_()
             torch.sum(tile, -1, out=part)
-        if self.centred:
-            out.add_(total)
-
-    def wide_range(self, run: Run, rows: range, inner: range, tile: Tensor, part: Tensor) -> None:
-        """A tile whose keys do not share the centre of all: r = 1 / (1 + AB) by its own centre, or by tanh."""
-        self.halves(run, rows, inner, tile)
-        weight = self.of_weight.take(self.weight, *run)
-        part.copy_((tile * (-2 * weight)[:, None, None]).sum(-1)).add_(weight.sum(-1)[:, None, None])
+        out.add_(total)
 
     def halves(self, run: Run, rows: range, inner: range, tile: Tensor) -> None:
         """r = 1 / (1 + A B) = (1 - tanh(a + b)) / 2 of a tile."""
+        self.kept = (run, rows, inner)
         if self.centred:
             left, right = self.rows_of(self.left, rows, run), self.columns_of(self.right, inner, run)
         else:
@@ -101,10 +101,11 @@ class TanhTiles(Tiles):
             middle = (low + high) / 2
             left = torch.exp(2 * (query + middle).clamp(-self.edge, self.edge))
             right = torch.exp(2 * (key - middle))
-        torch.mul(left[:, :, None], right[:, None], out=tile).add_(1).reciprocal_()
+        torch.addcmul(self.one, left[:, :, None], right[:, None], out=tile).reciprocal_()
 
     def start_backward(self) -> None:
         features = self.key.shape[-1]
+        self.keeping = True
         self.to_query = self.key.new_zeros(self.of_query.own, self.wide_query[-2], features)
         lead = torch.broadcast_shapes(self.shapes[1][:-2], self.weight_shape[:-1])
         self.wide_key = torch.Size((*lead, *self.shapes[1][-2:]))
@@ -118,7 +119,8 @@ class TanhTiles(Tiles):
             inner = range(start, min(start + WIDTH, columns.stop))
             part = gradient[:, :, start - columns.start : inner.stop - columns.start, None]
             tile, work = self.buffer(run, rows, inner)
-            self.halves(run, rows, inner, tile)
+            if self.kept != (run, rows, inner):
+                self.halves(run, rows, inner, tile)
             torch.mul(tile, part, out=work)  # ds r
             self.of_weight.add(self.to_weight, work.sum(2).sum(1).mul_(-2), *run)
             work.addcmul_(work, tile, value=-1)  # ds r (1 - r)

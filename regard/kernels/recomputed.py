@@ -30,7 +30,7 @@ def attend_recomputed(problem: Problem) -> tuple[Tensor, list[list[Parts]]]:
     step = block_height(problem)
     for start in range(0, max(problem.queries, 1), step):
         rows = range(start, min(start + step, problem.queries))
-        columns = problem.span(rows)
+        columns = range(problem.keys) if problem.see else problem.span(rows)
         if torch.is_grad_enabled():
             context, parts = checkpoint(attended_rows, problem, rows, columns, use_reentrant=False)
         else:
