@@ -132,24 +132,43 @@ class Entmax(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, float | None], output: Tensor) -> None:
         ctx.save_for_backward(output, inputs[1])
+        ctx.save_for_forward(output, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, None]:
         weights, alpha = ctx.saved_tensors
-        b = (alpha - 1).clamp_min(LEAST)
-        inside = weights > 0
-        logarithm = torch.log(weights.where(inside, 1.0))
-        power = torch.exp(((1 - b) * logarithm).clamp_max(80.0)).where(inside, 0.0)  # p^(2-a)
-        total = power.sum(-1, keepdim=True)
-        mean = (gradient * power).sum(-1, keepdim=True) / total.where(total > 0, 1.0)
-        to_scores = power * (gradient - mean) + weights.where(weights.isnan(), 0.0)
+        to_scores = through_scores(weights, alpha, gradient)
         if not ctx.needs_input_grad[1]:
             return to_scores, None, None
-        e = torch.expm1((-b * logarithm).clamp_max(80.0)) / b
-        f = slope_order(logarithm, b)
-        over = [(weights * term).sum(-1, keepdim=True) for term in (e, logarithm, f)]
-        change = weights / (1 + b * over[0]) * (over[2] - f + over[1] * e - logarithm * over[0])
+        change = change_of_order(weights, alpha)
         return to_scores, (gradient * change).sum(-1, keepdim=True).sum_to_size(alpha.shape), None
+
+    @staticmethod
+    def jvp(ctx: Any, scores: Tensor | None, alpha: Tensor | None, _: None) -> Tensor:
+        weights, order = ctx.saved_tensors
+        tangent = torch.zeros_like(weights) if scores is None else through_scores(weights, order, scores)
+        return tangent if alpha is None else tangent + change_of_order(weights, order) * alpha
+
+
+def through_scores(weights: Tensor, alpha: Tensor, slope: Tensor) -> Tensor:
+    """The (symmetric) Jacobian of the weights in the scores, times a slope: r (g - <g, r>/<1, r>)."""
+    b = (alpha - 1).clamp_min(LEAST)
+    inside = weights > 0
+    logarithm = torch.log(weights.where(inside, 1.0))
+    power = torch.exp(((1 - b) * logarithm).clamp_max(80.0)).where(inside, 0.0)  # p^(2-a)
+    total = power.sum(-1, keepdim=True)
+    mean = (slope * power).sum(-1, keepdim=True) / total.where(total > 0, 1.0)
+    return power * (slope - mean) + weights.where(weights.isnan(), 0.0)
+
+
+def change_of_order(weights: Tensor, alpha: Tensor) -> Tensor:
+    """dp/da of every weight."""
+    b = (alpha - 1).clamp_min(LEAST)
+    logarithm = torch.log(weights.where(weights > 0, 1.0))
+    e = torch.expm1((-b * logarithm).clamp_max(80.0)) / b
+    f = slope_order(logarithm, b)
+    mean_e, mean_log, mean_f = ((weights * term).sum(-1, keepdim=True) for term in (e, logarithm, f))
+    return weights / (1 + b * mean_e) * (mean_f - f + mean_log * e - logarithm * mean_e)
 
 
 @dataclass(frozen=True, eq=False)
