@@ -28,7 +28,8 @@ class TanhPair(Pair):
         for name, side in (("query", query), ("key", key)):
             check_width(name, side, self.weight.shape[-1], f"by weight {describe(self.weight)}")
         hidden = torch.tanh(wide(query).unsqueeze(-2) + wide(key).unsqueeze(-3))  # [*batch q k width]
-        return (hidden * wide(self.weight)[..., None, None, :]).sum(-1)
+        weight = wide(self.weight)
+        return hidden @ weight if weight.dim() == 1 else (hidden @ weight[..., None, :, None])[..., 0]
 
     def mapped(self, change: Change) -> TanhPair:
         return TanhPair(change(self.weight, 1))

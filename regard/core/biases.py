@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.core.masks import Block, positions, turned
 from regard.core.scores import Change
-from regard.core.shapes import check_tensor, describe
+from regard.core.shapes import check_tensor, describe, wide
 from regard.core.windows import Align, align_offset, check_align
 
 
@@ -42,7 +42,7 @@ class Sum(Bias):
     right: Bias
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
-        return self.left.tile(rows, columns, shape, device) + self.right.tile(rows, columns, shape, device)
+        return wide(self.left.tile(rows, columns, shape, device)) + wide(self.right.tile(rows, columns, shape, device))
 
     def mapped(self, change: Change) -> Bias:
         return Sum(self.left.mapped(change), self.right.mapped(change))
@@ -159,7 +159,7 @@ class Alibi(Bias):
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
         distance = gaps(rows, columns, shape, self.align, device).abs()
-        return -self.slopes[..., None, None] * distance
+        return -wide(self.slopes)[..., None, None] * distance  # far away, half types know no single steps
 
     def mapped(self, change: Change) -> Bias:
         return Alibi(change(self.slopes, self.slopes.dim()), self.align)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.core import chance
-from regard.core.normalisers import INFINITY, Normaliser, Softmax, sheltered, visible
+from regard.core.normalisers import INFINITY, ByRow, Normaliser, Random, Softmax, sheltered, visible
 from regard.core.scores import Change
 
 
@@ -37,7 +37,7 @@ Estimate = Literal["score function", "straight-through"]
 
 
 @dataclass(frozen=True, eq=False)
-class Hard(Normaliser):
+class Hard(Normaliser, ByRow, Random):
     """One key takes the whole weight: the best one, or one drawn in proportion to softmax's weights."""
 
     sampled: bool = False
@@ -110,7 +110,7 @@ def hard(*, sampled: bool = False, estimate: Estimate = "score function") -> Har
 
 
 @dataclass(frozen=True, eq=False)
-class Gumbel(Normaliser):
+class Gumbel(Normaliser, ByRow, Random):
     """softmax((s + g) / temperature) with Gumbel noise g; straight-through: one-hot forward, this gradient backward."""
 
     temperature: float = 1.0

@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from regard.core.scores import Change, per_pair
-from regard.core.shapes import check_tensor, describe
+from regard.core.shapes import check_tensor, describe, may_look
 
 INFINITY = float("inf")
 
@@ -34,18 +34,18 @@ class Normaliser(ABC):
         """The same normaliser with every tensor that it holds changed."""
 
 
-@runtime_checkable
-class ByRow(Protocol):
+class ByRow(ABC):
     """A normaliser whose rows differ by more than their scores."""
 
+    @abstractmethod
     def rows(self, start: int, stop: int) -> Normaliser:
         """The normaliser of queries start to stop."""
 
 
-@runtime_checkable
-class Random(Protocol):
+class Random(ABC):
     """A normaliser that draws; `drawn` fixes what it draws for one call."""
 
+    @abstractmethod
     def drawn(self, batch: Tensor, queries: int, generator: torch.Generator | None) -> Normaliser:
         """For these batch elements (their numbers, [*batch]) and so many queries."""
 
@@ -74,7 +74,12 @@ class Softmax(Normaliser):
         return scores if one else scores / per_pair(self.temperature)
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        safe, seen = sheltered(self.scaled(scores), mask)
+        scaled = self.scaled(scores)
+        if may_look(scaled) and scaled.numel():
+            hidden = scaled if mask is None else scaled.masked_fill(~mask, -INFINITY)
+            if bool((hidden.detach().amax(-1) > -INFINITY).all()):  # every row has something to see, and none is NaN
+                return torch.softmax(hidden, -1)
+        safe, seen = sheltered(scaled, mask)
         return torch.softmax(safe, -1).masked_fill(~seen, 0.0)
 
     def mapped(self, change: Change) -> Softmax:
@@ -93,7 +98,7 @@ def softmax(temperature: float | Tensor = 1.0) -> Softmax:
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Normaliser):
+class Given(Normaliser, ByRow):
     """These weights, whatever the scores; masked places are zero all the same."""
 
     weights: Tensor
@@ -122,7 +127,7 @@ def given(weights: Tensor) -> Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Edited(Normaliser):
+class Edited(Normaliser, ByRow, Random):
     """A function of the weights that another normaliser gives, row by row."""
 
     normalise: Callable[[Tensor, Tensor | None], Tensor]

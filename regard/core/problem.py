@@ -18,7 +18,7 @@ from regard.core.entmax import EntmaxNormaliser
 from regard.core.finite import unsound, without
 from regard.core.hard import Hard
 from regard.core.masks import Block, Mask, as_mask
-from regard.core.normalisers import Softmax
+from regard.core.normalisers import Random, Softmax
 from regard.core.scores import Own, Pair, as_score
 from regard.core.see import Received, Thing
 from regard.core.seen import as_things
@@ -210,13 +210,14 @@ def prepare(
         bad_query = None if bad_query is None else split_heads(bad_query, 1, groups)
         bad_key = None if bad_key is None else bad_key.unsqueeze(-2)
         batch = torch.Size((*batch[:-1], batch[-1] // groups, groups))
-    places = chance.places(batch, key.device)
+    if isinstance(normalise, Random):
+        normalise = normalise.drawn(chance.places(batch, key.device), query.shape[-2], generator)
     return Problem(
         query,
         key,
         value,
         pair,
-        normalisers.drawn(normalise, places, query.shape[-2], generator),
+        normalise,
         known_mask,
         known_bias,
         things,

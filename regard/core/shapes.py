@@ -46,6 +46,9 @@ def nearest(name: str, options: Iterable[str]) -> str:
 
 def broadcast(name: str, shapes: Sequence[tuple[str, torch.Size]]) -> torch.Size:
     """The shape that all of them broadcast to, or an error that lists them by name."""
+    first = shapes[0][1]
+    if all(shape == first for _, shape in shapes):
+        return first
     try:
         return torch.Size(torch.broadcast_shapes(*(shape for _, shape in shapes)))
     except RuntimeError:

@@ -88,6 +88,7 @@ def attend(
     if (
         backend == "auto" and mask is None and bias is None and see is None and not dropout and not grouped
         and precision == "exact" and type(score) is Dot and is_plain_softmax(normalise) and plain(query, key, value)
+        and torch.autograd.forward_ad._current_level < 0
     ):  # fmt: skip
         return straight(query, key, value, score.scale)  # type: ignore[arg-type]  # plain() says that query is one
     if precision not in ("exact", "half"):

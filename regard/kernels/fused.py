@@ -17,6 +17,7 @@ from regard.core.finite import poison
 from regard.core.normalisers import INFINITY, Softmax
 from regard.core.problem import Problem
 from regard.core.scores import Dot
+from regard.core.shapes import HALF
 from regard.core.windows import Window
 
 LARGEST = 2**28  # numbers in a mask or bias that is made whole for PyTorch
@@ -34,13 +35,23 @@ def refuses(problem: Problem) -> str | None:
         return "its dropout draws another mask than the other roads"
     if problem.bias is not None and not isinstance(problem.bias, Dense):
         return "the bias is a rule, and it takes only tensors"
+    if rounds_bias(problem):
+        return f"the bias would be rounded to {str(problem.value.dtype).removeprefix('torch.')}"
     if not problem.query.shape[-1] or not problem.queries or not problem.keys:
         return "there are no queries, no keys or no features"
-    if torch._C._are_functorch_transforms_active():
-        return "a torch.func transform is active"
+    if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
+        return "a torch.func transform or forward-mode differentiation is on"
     if not (is_causal(problem) or held(problem) <= LARGEST):
         return f"its mask and bias would be held whole, {held(problem):,} numbers"
     return None
+
+
+def rounds_bias(problem: Problem) -> bool:
+    """Whether the bias, over the temperature, is more exact than what PyTorch takes it in: the values' type."""
+    if not isinstance(problem.bias, Dense):
+        return False
+    own, taken = problem.bias.tensor.dtype, problem.value.dtype
+    return torch.promote_types(own, taken) != taken or (taken in HALF and fixed_temperature(problem) != 1.0)
 
 
 def is_causal(problem: Problem) -> bool:
@@ -83,7 +94,7 @@ def attend_fused(problem: Problem) -> Tensor:
     scale = fixed_scale(problem)
     flat = four_dimensions(problem)
     causal = is_causal(problem)
-    seen, added = (None, None) if causal else (whole_mask(problem), problem.bias_tile(*everything(problem)))
+    seen, added = (None, None) if causal else (whole_mask(problem), whole_bias(problem))
     hidden, dead = hiding(seen, added)
     if hidden is not None:
         hidden = over_four(problem, hidden, flat[0].dtype)
@@ -102,10 +113,22 @@ def attend_fused(problem: Problem) -> Tensor:
 
 def fixed_scale(problem: Problem) -> float:
     """What the dot products are multiplied with before softmax."""
-    pair, normalise = problem.pair, problem.normalise
-    if not isinstance(pair, Dot) or not isinstance(normalise, Softmax) or isinstance(normalise.temperature, Tensor):
+    if not isinstance(problem.pair, Dot):
         raise TypeError("fused: refuses() was not asked first")
-    return pair.factor(problem.query.shape[-1]) / normalise.temperature
+    return problem.pair.factor(problem.query.shape[-1]) / fixed_temperature(problem)
+
+
+def fixed_temperature(problem: Problem) -> float:
+    normalise = problem.normalise
+    if not isinstance(normalise, Softmax) or isinstance(normalise.temperature, Tensor):
+        raise TypeError("fused: refuses() was not asked first")
+    return normalise.temperature
+
+
+def whole_bias(problem: Problem) -> Tensor | None:
+    """The bias as one tensor, divided by the temperature as the scores are."""
+    added, temperature = problem.bias_tile(*everything(problem)), fixed_temperature(problem)
+    return added if added is None or temperature == 1.0 else added / temperature
 
 
 def everything(problem: Problem) -> tuple[range, range]:

@@ -20,7 +20,8 @@ from regard.core.shapes import nearest
 from regard.core.weigh import SCALED_DOT, SOFTMAX
 from regard.kernels import fused, tiled
 
-SMALL = 2**15  # numbers that the definition may hold at once before tiles are worth their bookkeeping
+SMALL = 2**18  # numbers that the definition may hold at once before tiles are worth their bookkeeping
+FEW = 2**22  # the same for one or two queries, whose exponentials once per key save nothing
 
 
 class RefusedError(RuntimeError):
@@ -78,7 +79,7 @@ def choose(problem: Problem, backend: str) -> Route:
         passed.append(("tiled", refused))
         return Route("definition", "it serves everything", tuple(passed))
     numbers = held(problem)
-    if numbers <= SMALL:
+    if numbers <= (SMALL if problem.queries > 2 else FEW):
         passed.append(("tiled", f"the whole is only {numbers:,} numbers, and tiles cost bookkeeping"))
         return Route("definition", "it is small", tuple(passed))
     return Route("tiled", "any score and any normaliser, a tile at a time", tuple(passed))

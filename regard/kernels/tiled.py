@@ -30,6 +30,8 @@ def refuses(problem: Problem) -> str | None:
         return "the call is being compiled, and the compiler fuses the definition itself"
     if torch._C._are_functorch_transforms_active():
         return "a torch.func transform is active, and it needs the definition's own operations"
+    if torch.autograd.forward_ad._current_level >= 0:
+        return "forward-mode differentiation is on, and it needs the definition's own operations"
     if problem.key.device.type == "meta" or isinstance(problem.key, torch._subclasses.FakeTensor):
         return "these tensors have shapes and no numbers"
     return None
