@@ -143,6 +143,10 @@ class Entmax(torch.autograd.Function):
         change = change_of_order(weights, alpha)
         return to_scores, (gradient * change).sum(-1, keepdim=True).sum_to_size(alpha.shape), None
 
+
+class DualEntmax(Entmax):
+    """The same with forward-mode derivatives, at which PyTorch's compiler stops."""
+
     @staticmethod
     def jvp(ctx: Any, scores: Tensor | None, alpha: Tensor | None, _: None) -> Tensor:
         weights, order = ctx.saved_tensors
@@ -186,7 +190,8 @@ class EntmaxNormaliser(Normaliser):
             alpha = alpha.expand(*torch.broadcast_shapes(alpha.shape[:-2], safe.shape[:-2]), 1, 1)
         else:
             order, alpha = self.alpha, safe.new_full((1,) * safe.dim(), self.alpha)
-        weights: Tensor = Entmax.apply(safe, alpha, order)  # type: ignore[no-untyped-call]
+        function = Entmax if torch.compiler.is_compiling() else DualEntmax
+        weights: Tensor = function.apply(safe, alpha, order)  # type: ignore[no-untyped-call]
         return weights.masked_fill(~seen, 0.0)
 
     def mapped(self, change: Change) -> EntmaxNormaliser:
