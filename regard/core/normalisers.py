@@ -70,8 +70,10 @@ class Softmax(Normaliser):
     temperature: float | Tensor = 1.0
 
     def scaled(self, scores: Tensor) -> Tensor:
-        one = isinstance(self.temperature, float) and self.temperature == 1.0
-        return scores if one else scores / per_pair(self.temperature)
+        if not isinstance(self.temperature, Tensor):
+            return scores if self.temperature == 1.0 else scores / self.temperature
+        hidden = scores == -INFINITY  # kept out of the quotient, or the temperature's gradient were zero times infinity
+        return (scores.masked_fill(hidden, 0.0) / per_pair(self.temperature)).masked_fill(hidden, -INFINITY)
 
     def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         scaled = self.scaled(scores)

@@ -63,15 +63,24 @@ def is_causal(problem: Problem) -> bool:
 
 
 def held(problem: Problem) -> int:
-    """How many numbers the mask and the bias have when made whole; found from a corner of each."""
-    rows, columns = (range(min(count, 2)) for count in (problem.queries, problem.keys))
+    """How many numbers the mask and the bias have when made whole; found from their corners, not by making them."""
+    downs, acrosses = (corners(count) for count in (problem.queries, problem.keys))
     total = 0
-    for tile in (problem.mask_tile(rows, columns), problem.bias_tile(rows, columns)):
-        if isinstance(tile, Tensor):
-            down = problem.queries if tile.shape[-2] > 1 else 1
-            across = problem.keys if tile.shape[-1] > 1 else 1
-            total += tile.shape[:-2].numel() * down * across
+    for make in (problem.mask_tile, problem.bias_tile):
+        tiles = [make(down, across) for down in downs for across in acrosses]
+        tensors = [tile for tile in tiles if isinstance(tile, Tensor)]
+        if not tensors and len({tile is True for tile in tiles}) == 1:
+            continue  # everything may be seen, or nothing, or there is no bias
+        batch = max((tile.shape[:-2].numel() for tile in tensors), default=1)
+        down = max((tile.shape[-2] for tile in tensors), default=2)
+        across = max((tile.shape[-1] for tile in tensors), default=2)
+        total += batch * (problem.queries if down > 1 else 1) * (problem.keys if across > 1 else 1)
     return total
+
+
+def corners(count: int) -> tuple[range, range]:
+    """The first two and the last two of so many."""
+    return range(min(count, 2)), range(max(count - 2, 0), count)
 
 
 def lost_rows(problem: Problem, seen: Tensor | None) -> Tensor | None:

@@ -19,7 +19,7 @@ from regard.kernels.walk import CACHE, DEVICE
 def block_height(problem: Problem) -> int:
     """How many rows make a block; the user's function may hold some features for every pair."""
     budget = CACHE if problem.key.device.type == "cpu" else DEVICE
-    row = problem.batch.numel() * max(problem.keys, 1) * 8
+    row = max(problem.batch.numel() * problem.keys, 1) * 8
     return max(1, budget // row)
 
 

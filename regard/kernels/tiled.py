@@ -61,7 +61,7 @@ def hides(bias: Bias, problem: Problem) -> bool:
 
 def attend_tiled(problem: Problem) -> tuple[Tensor, list[object]]:
     """Context and what was asked to be seen; `refuses` has said None."""
-    if not is_known(problem):
+    if not is_known(problem) or not problem.shape[:-1].numel():  # without rows there are no blocks to walk
         context, seen = attend_recomputed(problem)
         return finished(problem, context, seen)
     context, parts = attend_streamed(problem)

@@ -1,0 +1,1 @@
+"""What regard costs, beside its peers, in the same run."""

@@ -1,0 +1,83 @@
+"""The additive score without a tanh: right at every magnitude, by a range guard and never by clamping sides apart."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import regard
+from regard.kernels.reciprocal import WIDTH
+
+
+def by_tanh(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
+    return torch.tanh(query[:, None] + key[None]) @ weight
+
+
+def scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
+    """The tiled road's scores: log-sum-exps of single keys."""
+    one = [
+        regard.attend(
+            query,
+            key[j : j + 1],
+            key[j : j + 1],
+            score=regard.additive(weight),
+            see=regard.LogSumExp(),
+            backend="tiled",
+        )[1].logsumexp
+        for j in range(key.shape[0])
+    ]
+    return torch.stack(one, -1)
+
+
+RANGES = [(1, 1, 0), (10, 9, 0), (50, 30, 0), (500, 30, 0), (50, 50, 0), (50, 30, -40), (1, 1, 200), (1e4, 33, 9000)]
+
+
+@pytest.mark.parametrize(("of_query", "of_key", "apart"), RANGES)
+def test_large_magnitudes_stay_right(of_query: float, of_key: float, apart: float) -> None:
+    query = (torch.rand(67, 13) * 2 - 1) * of_query - apart
+    key = (torch.rand(2 * WIDTH + 31, 13) * 2 - 1) * of_key + apart
+    value, weight = torch.randn(key.shape[0], 5), torch.randn(13) / 8
+    exact = by_tanh(*(side.double() for side in (query, key, weight)))
+    see = [regard.LogSumExp(), regard.Weights()]
+    context, seen = regard.attend(query, key, value, score=regard.additive(weight), see=see, backend="tiled")
+    weights = exact.softmax(-1)
+    plain = by_tanh(query, key, weight).softmax(-1)
+    allowed = max(2 * (plain - weights).abs().max().item(), 1e-6)
+    assert (seen.weights - weights).abs().max() <= allowed
+    assert (seen.logsumexp - exact.logsumexp(-1)).abs().max() <= 1e-5
+    torch.testing.assert_close(context.double(), weights @ value.double(), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("of_query", "of_key", "apart"), RANGES)
+def test_gradients_at_large_magnitudes(of_query: float, of_key: float, apart: float) -> None:
+    query = ((torch.rand(5, 13) * 2 - 1) * of_query - apart).double().requires_grad_()
+    key = ((torch.rand(2 * WIDTH + 3, 13) * 2 - 1) * of_key + apart).double().requires_grad_()
+    weight = (torch.randn(13) / 8).double().requires_grad_()
+    value = torch.randn(key.shape[0], 3, dtype=torch.float64, requires_grad=True)
+    slopes = []
+    for road in ("definition", "tiled"):
+        context = regard.attend(query, key, value, score=regard.additive(weight), backend=road)
+        torch.manual_seed(1)
+        upstream = torch.randn_like(context)
+        slopes.append(torch.autograd.grad(context, (query, key, value, weight), upstream))
+    for exact, ours in zip(*slopes, strict=True):
+        torch.testing.assert_close(ours, exact, atol=1e-9, rtol=1e-7)
+
+
+def test_the_two_sides_are_never_clamped_apart() -> None:
+    query, key = torch.full((1, 7), 60.0), torch.full((3, 7), -59.0)
+    found = scores(query, key, torch.ones(7))
+    torch.testing.assert_close(found, torch.full((1, 3), 7 * torch.tensor(1.0).tanh().item()))
+
+
+def test_weights_of_zero_and_tiny_ones() -> None:
+    weight = torch.tensor([0.0, -0.0, 1e-30, -1e-12, 3.0, 1e4, -2.0])
+    query, key = torch.randn(5, 7) * 3, torch.randn(WIDTH + 3, 7) * 3
+    see = regard.Weights()
+    _, seen = regard.attend(query, key, key, score=regard.additive(weight), see=see, backend="tiled")
+    exact = by_tanh(query.double(), key.double(), weight.double()).softmax(-1)
+    torch.testing.assert_close(seen.weights.double(), exact, atol=2e-2, rtol=0)  # scores of 1e4 are good to 1e-3
+    mild = weight.clone()
+    mild[5] = 1.0
+    _, seen = regard.attend(query, key, key, score=regard.additive(mild), see=see, backend="tiled")
+    exact = by_tanh(query.double(), key.double(), mild.double()).softmax(-1)
+    torch.testing.assert_close(seen.weights.double(), exact, atol=1e-6, rtol=1e-5)
