@@ -39,8 +39,11 @@ def _regard(
 @commands.command()
 def demo(seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0) -> None:
     """A layer learns where to look, in seconds, and shows it."""
+    import torch
+
     from regard.demo import run
 
+    torch.set_num_threads(1)  # its tensors are tiny: threads would wait for each other, and change the last digits
     run(seed)
 
 

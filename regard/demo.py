@@ -1,16 +1,13 @@
 """`regard demo`: additive attention learns to read backwards, and its weights are shown before and after."""
 
-from typing import cast
-
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regard.core.additive import additive
 from regard.core.see import Weights
-from regard.kernels.attend import attend
+from regard.layers import AdditiveScore, Attention
 
 
 def run(seed: int = 0, *, word: str = "attention", steps: int = 200, width: int = 32) -> float:
@@ -23,15 +20,14 @@ def run(seed: int = 0, *, word: str = "attention", steps: int = 200, width: int 
         return torch.randn(shape, generator=generator).div(shape[-1] ** 0.5).requires_grad_()
 
     letters, places, asked = parameter(26, width), parameter(len(word), width), parameter(len(word), width)
-    weight, query_weight, key_weight = parameter(width), parameter(width, width), parameter(width, width)
-    optimizer = torch.optim.Adam([letters, places, asked, weight, query_weight, key_weight], lr=0.01)
+    layer = Attention(AdditiveScore(width, width, width, generator=generator))
+    optimizer = torch.optim.Adam([letters, places, asked, *layer.parameters()], lr=0.01)
 
     def read(words: Tensor) -> tuple[Tensor, Tensor]:
         """For every place of the answer a score for each letter, and where the layer looked for it."""
         query, key, value = asked.expand(len(words), -1, -1), letters[words] + places, letters[words]
-        score = additive(weight, query_weight, key_weight)
-        context, seen = attend(query, key, value, score=score, see=Weights())
-        return context @ letters.T, cast("Tensor", seen.weights)
+        context, seen = layer(query, key, value, see=Weights())
+        return context @ letters.T, seen.weights
 
     def new_words(count: int) -> Tensor:
         return torch.randint(26, (count, len(word)), generator=generator)

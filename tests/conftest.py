@@ -1,6 +1,5 @@
-"""What every test stands on: poisoned memory, a seed of its own, threads that fit the machine, GPUs on request."""
+"""What every test stands on: poisoned memory, a seed of its own, one thread, GPUs on request."""
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from zlib import crc32
@@ -9,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+import torch._dynamo  # now, before memory is poisoned: it knows torch's functions by what they were when it was loaded
 
 # Tests meet the same examples on every run; a --seed other than 0 brings fresh ones. No deadline: machines are shared.
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
@@ -22,8 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("fresh" if config.getoption("--seed") else "same")
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+    torch.set_num_threads(
+        1
+    )  # tests are many and small: the same sums on every machine, and no worker waits for another
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
