@@ -50,7 +50,7 @@ def sources(*folders: str) -> list[Path]:
 
 
 OURS = sources("regard")
-ALL = sources("regard", "tests", "benchmarks")
+ALL = sources("regard", "tests", "benchmarks", "examples")
 
 
 def named(path: Path) -> str:
@@ -104,7 +104,7 @@ def test_files_are_small(path: Path) -> None:
     assert lines <= limit, f"{named(path)} has {lines} lines, at most {limit}: two ideas, two files"
 
 
-@pytest.mark.parametrize("path", sources("regard", "benchmarks"), ids=named)
+@pytest.mark.parametrize("path", sources("regard", "benchmarks", "examples"), ids=named)
 def test_functions_are_small_and_say_what_they_take(path: Path) -> None:
     for node in ast.walk(parsed(path)):
         if isinstance(node, Function):

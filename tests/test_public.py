@@ -57,6 +57,6 @@ def test_import_loads_no_torch_and_configures_no_logging() -> None:
 
 
 def test_import_is_quick_beside_torch() -> None:
-    """At most 0.1 s more than torch itself, with the first name loaded too."""
-    timed = "import time, torch; start = time.perf_counter(); {}; print(time.perf_counter() - start)"
-    assert median(float(python(timed.format("import regard; regard.attend"))) for _ in range(5)) <= 0.1
+    """At most 0.1 s of a core more than torch itself, with the first name loaded too."""
+    timed = "import time, torch; start = time.process_time(); {}; print(time.process_time() - start)"
+    assert median(float(python(timed.format("import regard; regard.attend"))) for _ in range(3)) <= 0.1
