@@ -261,6 +261,15 @@ class Tile(Thing):
         return only(parts)
 
 
+def rows_before(thing: Thing, start: int, queries: int) -> int:
+    """How many rows of what merges by rows come before query `start`."""
+    if isinstance(thing, Weights) and thing.queries is not None:
+        return sum(index < start for index in set(thing.chosen(queries)))
+    if isinstance(thing, Tile):
+        return min(max(start - thing.rows.start, 0), len(thing.rows))
+    return start
+
+
 @dataclass(frozen=True)
 class LogSumExp(Thing):
     """log sum exp of each query's visible scores (over the temperature): [*batch, queries]; -infinity if none."""

@@ -6,7 +6,9 @@ larger than the inputs or one tile.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -28,6 +30,8 @@ class Tiles(ABC):
     """How many numbers a pair needs at once."""
     to_query: Tensor
     to_key: Tensor
+    gathers: tuple[str, ...] = ("to_query", "to_key")
+    """The names of the buffers in which gradients gather."""
 
     def __init__(self, problem: Problem) -> None:
         self.batch = problem.batch
@@ -36,6 +40,20 @@ class Tiles(ABC):
         self.of_query = spread_of(problem.query, 2, problem.batch)
         self.of_key = spread_of(problem.key, 2, problem.batch)
         self.shapes = problem.query.shape, problem.key.shape
+        self.buffers: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
+        self.kept: tuple[Run, range, range] | None = None
+
+    def twin(self) -> Tiles:
+        """The same tiles for another worker: what was set up is shared, what is worked in is not."""
+        other = copy.copy(self)
+        other.buffers, other.kept = {}, None
+        return other
+
+    def join(self, others: Sequence[Tiles]) -> None:
+        """Add the gradients that gathered elsewhere."""
+        for name in self.gathers:
+            for other in others:
+                getattr(self, name).add_(getattr(other, name))
 
     @abstractmethod
     def scores(self, run: Run, rows: range, columns: range, out: Tensor) -> None:

@@ -32,6 +32,8 @@ WIDTH = 128  # keys in an inner tile
 class TanhTiles(Tiles):
     """w . tanh(a + b)"""
 
+    gathers = ("to_query", "to_key", "to_weight")
+
     def __init__(self, problem: Problem, pair: TanhPair) -> None:
         super().__init__(problem)
         dtype = self.key.dtype
@@ -53,7 +55,6 @@ class TanhTiles(Tiles):
         self.doubled = -2 * self.weight
         self.one = torch.ones_like(self.weight[:1, :1])
         self.keeping = False  # backward needs r of the tile whose scores it has just asked for
-        self.kept: tuple[Run, range, range] | None = None
         self.total = self.weight.sum(-1)
         if self.centred:
             self.left = flatten(torch.exp(2 * centred.clamp(-self.edge, self.edge)), 2)  # A
@@ -61,7 +62,6 @@ class TanhTiles(Tiles):
             self.folded = flatten(self.left.reshape(centred.shape) * (-0.5 / weight)[..., None, :], 2)  # A'
         else:
             self.query = flatten(centred, 2)
-        self.buffers: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
 
     def buffer(self, run: Run, rows: range, columns: range) -> tuple[Tensor, Tensor]:
         """Two tiles [run rows columns features] to work in, made once per size."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 import torch
@@ -22,10 +23,11 @@ from regard.core import normalisers
 from regard.core.normalisers import INFINITY, Softmax
 from regard.core.problem import Problem
 from regard.core.scores import Change
-from regard.core.see import Parts, Thing
+from regard.core.see import Parts, Thing, rows_before
 from regard.kernels.reciprocal import WIDTH
 from regard.kernels.spread import flatten, spread_of
 from regard.kernels.walk import Block, Walk
+from regard.kernels.workers import together
 
 
 def is_soft(problem: Problem) -> bool:
@@ -60,38 +62,55 @@ def soften(scores: Tensor, warmth: float, guarded: bool) -> Tensor:
 
 @dataclass
 class Gathered:
-    """Parts of what is to be seen, as blocks bring them: rows follow each other, sums add up."""
+    """Parts of what is to be seen, as blocks bring them: rows are kept by their place, sums add up."""
 
     walk: Walk
-    rows: dict[tuple[int, int], list[Parts]] = field(default_factory=dict)
+    held: dict[tuple[int, int, int], Parts] = field(default_factory=dict)  # by thing, first element, first row
 
     def add(self, block: Block, parts: Sequence[Parts]) -> None:
         for number, part in enumerate(parts):
-            held = self.rows.setdefault((number, block.run[0]), [])
-            if held and self.walk.things[number].merge == "sum":
-                held[0] = tuple(old + new for old, new in zip(held[0], part, strict=True))
+            if self.walk.things[number].merge == "rows":
+                self.held[number, block.run[0], block.rows.start] = part
             else:
-                held.append(part)
+                self.add_sum((number, block.run[0], 0), part)
+
+    def add_sum(self, place: tuple[int, int, int], part: Parts) -> None:
+        known = self.held.get(place)
+        self.held[place] = part if known is None else tuple(old + new for old, new in zip(known, part, strict=True))
+
+    def join(self, others: Sequence[Gathered]) -> None:
+        """What other workers have gathered, in their order."""
+        for other in others:
+            for place, part in other.held.items():
+                if self.walk.things[place[0]].merge == "rows":
+                    self.held[place] = part
+                else:
+                    self.add_sum(place, part)
 
     def whole(self) -> list[Parts]:
         """Every thing's parts over all elements and all rows."""
         answer = []
         for number, thing in enumerate(self.walk.things):
-            runs = [parts for (of, _), parts in sorted(self.rows.items(), key=lambda item: item[0]) if of == number]
-            columns = [[torch.cat(place, thing.dimension) for place in zip(*parts, strict=True)] for parts in runs]
+            runs: dict[int, list[Parts]] = {}
+            for _, element, row in sorted(place for place in self.held if place[0] == number):
+                runs.setdefault(element, []).append(self.held[number, element, row])
+            columns = [
+                [torch.cat(place, thing.dimension) for place in zip(*parts, strict=True)] for parts in runs.values()
+            ]
             answer.append(tuple(torch.cat(place, 0) for place in zip(*columns, strict=True)))
         return answer
 
 
-def forward(problem: Problem) -> tuple[Tensor, Tensor, list[Parts]]:
-    """Context [elements q v], log-sum-exp [elements q] (of softmax), and what is to be seen, over all elements."""
-    walk = Walk(problem)
+@torch.no_grad()
+def forward_share(walk: Walk, context: Tensor, total: Tensor, stop: Event) -> Gathered:
+    """One worker's blocks: their rows of the context and the log-sum-exp, in place, and what is to be seen of them."""
+    problem = walk.problem
     buffer = walk.buffer(problem.keys)
-    context = walk.value.new_zeros(walk.total, problem.queries, problem.value.shape[-1])
-    total = walk.value.new_full((walk.total, problem.queries), -INFINITY)
     soft, guarded = is_soft(problem), problem.mask is not None or problem.bias is not None
     gathered = Gathered(walk)
     for block in walk.blocks():
+        if stop.is_set():
+            break
         scores = walk.scores(block, buffer)
         weights = (
             scores.clone() if walk.things else scores
@@ -105,7 +124,18 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, list[Parts]]:
         if kept is not None:
             weights = weights * kept
         context[block.place] = torch.bmm(weights, walk.values(block))
-    return context, total, gathered.whole()
+    return gathered
+
+
+def forward(problem: Problem) -> tuple[Tensor, Tensor, list[Parts]]:
+    """Context [elements q v], log-sum-exp [elements q] (of softmax), and what is to be seen, over all elements."""
+    walk = Walk(problem)
+    context = walk.value.new_zeros(walk.total, problem.queries, problem.value.shape[-1])
+    total = walk.value.new_full((walk.total, problem.queries), -INFINITY)
+    shares = walk.shares(own=0)
+    first, *others = together(lambda number, stop: forward_share(shares[number], context, total, stop), len(shares))
+    first.join(others)
+    return context, total, first.whole()
 
 
 @dataclass
@@ -124,6 +154,17 @@ class Slopes:
         zeros = [torch.zeros_like(tensor) for tensor in normaliser_tensors(problem)]
         biases = [torch.zeros_like(tensor) for tensor in bias_tensors(problem)]
         return cls(walk, torch.zeros_like(walk.value), zeros, biases)
+
+    def join(self, others: Sequence[Slopes]) -> None:
+        """Add what gathered with other workers, in their order."""
+        self.walk.tiles.join([other.walk.tiles for other in others])
+        for other in others:
+            self.to_value.add_(other.to_value)
+            for mine, theirs in zip(self.small(), other.small(), strict=True):
+                mine.add_(theirs)
+
+    def small(self) -> list[Tensor]:
+        return self.to_normaliser + self.to_bias
 
     def add_value(self, block: Block, weights: Tensor, gradient: Tensor) -> None:
         """dv = p^T do"""
@@ -166,14 +207,18 @@ class Slopes:
                 into.add_(slope)
 
 
-def backward_by_tile(walk: Walk, slopes: Slopes, context: Tensor, total: Tensor, gradient: Tensor) -> None:
-    """Softmax with nothing seen: any tile by itself, with the saved log-sum-exp."""
+@torch.no_grad()
+def backward_by_tile(walk: Walk, context: Tensor, total: Tensor, gradient: Tensor, stop: Event) -> Slopes:
+    """Softmax with nothing seen: any tile by itself, with the saved log-sum-exp. One worker's share."""
+    slopes = Slopes.of(walk)
     problem = walk.problem
     width = min(WIDTH if walk.tiles.features > 1 else 4 * WIDTH, max(problem.keys, 1))
     buffer, warmth = walk.buffer(width), temperature(problem)
     delta = (gradient * context).sum(-1, keepdim=True)
     total = total.masked_fill(total == -INFINITY, 0.0)[..., None]
     for block in walk.blocks(width):
+        if stop.is_set():
+            break
         weights = walk.scores(block, buffer)
         if warmth != 1.0:
             weights.div_(warmth)
@@ -185,13 +230,17 @@ def backward_by_tile(walk: Walk, slopes: Slopes, context: Tensor, total: Tensor,
         slopes.add_value(block, weights if kept is None else weights * kept, upstream)
         slope.sub_(delta[block.place]).mul_(weights)
         slopes.add_scores(block, slope if warmth == 1.0 else slope.div_(warmth))
+    return slopes
 
 
-def backward_by_row(walk: Walk, slopes: Slopes, gradient: Tensor, seen: Sequence[Sequence[Tensor | None]]) -> None:
-    """Any normaliser, anything seen: whole rows, differentiated between the scores and the context."""
+@torch.no_grad()
+def backward_by_row(walk: Walk, gradient: Tensor, seen: Sequence[Sequence[Tensor | None]], stop: Event) -> Slopes:
+    """Any normaliser, anything seen: whole rows, differentiated from the weights to the scores. One worker's share."""
+    slopes, queries = Slopes.of(walk), walk.problem.queries
     buffer = walk.buffer(walk.problem.keys)
-    reached: dict[tuple[int, int], int] = {}
     for block in walk.blocks():
+        if stop.is_set():
+            break
         scores = walk.scores(block, buffer).clone().requires_grad_()
         tensors = [tensor.detach().requires_grad_() for tensor in normaliser_tensors(walk.problem)]
         with torch.enable_grad():
@@ -206,18 +255,18 @@ def backward_by_row(walk: Walk, slopes: Slopes, gradient: Tensor, seen: Sequence
         slope = torch.bmm(upstream, walk.values(block).mT)
         ends, given = [weights], [slope if kept is None else slope.mul_(kept)]
         for number, part in enumerate(parts):
-            at = reached.get((number, block.run[0]), 0)
+            at = rows_before(walk.things[number], block.rows.start, queries)
             for tensor, whole in zip(part, seen[number], strict=True):
                 if whole is not None and tensor.requires_grad:
                     ends.append(tensor)
                     given.append(part_of(whole, block, walk.things[number], at, tensor))
-            reached[number, block.run[0]] = at + (part[0].shape[walk.things[number].dimension])
         found = torch.autograd.grad(ends, [scores, *tensors], given, allow_unused=True)
         for into, slope_of in zip(slopes.to_normaliser, found[1:], strict=True):
             if slope_of is not None:
                 into.add_(slope_of)
         if found[0] is not None:
             slopes.add_scores(block, found[0].contiguous())
+    return slopes
 
 
 def part_of(whole: Tensor, block: Block, thing: Thing, at: int, part: Tensor) -> Tensor:
@@ -298,13 +347,21 @@ class Streamed(torch.autograd.Function):
         with torch.no_grad():
             problem = with_tensors(ctx.problem, tensors)
             walk = Walk(problem)
-            slopes = Slopes.of(walk)
+            own = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+            shares = walk.shares(own)
             if is_soft(problem) and not problem.see:
-                backward_by_tile(walk, slopes, context, total, gradients[0])
+                several = together(
+                    lambda number, stop: backward_by_tile(shares[number], context, total, gradients[0], stop),
+                    len(shares),
+                )
             else:
                 rest = list(gradients[1:])
                 seen = [[rest.pop(0) for _ in range(count)] for count in ctx.counts]
-                backward_by_row(walk, slopes, gradients[0], seen)
+                several = together(
+                    lambda number, stop: backward_by_row(shares[number], gradients[0], seen, stop), len(shares)
+                )
+            slopes = several[0]
+            slopes.join(several[1:])
             to_query, to_key, to_pair = walk.tiles.gradients()
             found = [to_query, to_key, slopes.to_value.reshape(problem.value.shape), *to_pair]
             found += slopes.to_normaliser + slopes.to_bias

@@ -6,6 +6,7 @@ its values, its dropout and its part of what is to be seen. Forward and backward
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from regard.core.shapes import wide
 from regard.kernels.pairs import DictionaryTiles, DistanceTiles, DotTiles, Run, Tiles
 from regard.kernels.reciprocal import WIDTH, TanhTiles
 from regard.kernels.spread import flatten, spread_of
+from regard.kernels.workers import worth
 
 KNOWN = (Dot, DistancePair, DictionaryPair, TanhPair)
 CACHE = 2**18  # numbers of a tile that stay in a core's cache
@@ -44,13 +46,16 @@ def tiles_of(problem: Problem) -> Tiles:
     raise TypeError(f"tiled: {type(pair).__name__} is not among {', '.join(known.__name__ for known in KNOWN)}")
 
 
-def block_sizes(problem: Problem, features: int, columns: int) -> tuple[int, int]:
-    """How many batch elements and how many rows make a block whose tiles fit."""
+def block_sizes(problem: Problem, features: int, columns: int, workers: int = 1) -> tuple[int, int]:
+    """How many batch elements and how many rows make a block whose tiles fit, with a block for every worker."""
     budget = CACHE if problem.key.device.type == "cpu" else DEVICE
+    total, queries = max(problem.batch.numel(), 1), max(problem.queries, 1)
     across = max(min(columns, WIDTH) * features if features > 1 else columns, 1)
-    rows = max(1, min(budget // across, max(problem.queries, 1)))
-    elements = max(1, min(budget // (across * rows), max(problem.batch.numel(), 1)))
-    return elements, rows
+    rows = max(1, min(budget // across, queries))
+    elements = max(1, min(budget // (across * rows), total))
+    if total >= workers:
+        return min(elements, -(-total // workers)), rows
+    return elements, min(rows, -(-queries // workers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +83,7 @@ class Walk:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.workers, self.number = 1, 0
         self.total = problem.batch.numel()
         self.tiles = tiles_of(problem)
         self.value = flatten(wide(problem.value), 2)
@@ -89,6 +95,16 @@ class Walk:
         self.bad_query = None if problem.bad_query is None else self.over_batch(problem.bad_query, 1)
         self.bad_key = None if problem.bad_key is None else self.over_batch(problem.bad_key, 1)
 
+    def shares(self, own: int) -> list[Walk]:
+        """This walk for as many workers as are worth it, taking turns at the blocks; each has `own` bytes to itself."""
+        problem = self.problem
+        numbers = self.total * problem.queries * problem.keys * self.tiles.features
+        self.workers = worth(numbers, own, problem.key.device)
+        others = [copy.copy(self) for _ in range(1, self.workers)]
+        for number, other in enumerate(others, 1):
+            other.number, other.tiles = number, self.tiles.twin()
+        return [self, *others]
+
     def over_batch(self, tensor: Tensor, own: int) -> Tensor:
         """[*lead ...own] -> [elements ...own], repeated as far as it must be: for what is small."""
         whole = tensor.shape[tensor.dim() - own :]
@@ -96,14 +112,18 @@ class Walk:
 
     def buffer(self, width: int) -> Tensor:
         """Room for the scores of any block of so many columns."""
-        elements, height = block_sizes(self.problem, self.tiles.features, width)
+        elements, height = block_sizes(self.problem, self.tiles.features, width, self.workers)
         return self.value.new_empty(elements * height * width)
 
     def blocks(self, width: int | None = None) -> Iterator[Block]:
-        """Every block of whole rows; or, with a width, of parts of rows, leaving out those without anything to see."""
+        """This worker's blocks of whole rows; or, with a width, of parts of rows, without those that see nothing."""
         problem = self.problem
-        elements, height = block_sizes(problem, self.tiles.features, width or problem.keys)
-        for first in range(0, problem.queries, height):
+        elements, height = block_sizes(problem, self.tiles.features, width or problem.keys, self.workers)
+        starts = range(0, self.total, elements)
+        for turn, first in enumerate(range(0, problem.queries, height)):
+            mine = starts[(self.number - turn * len(starts)) % self.workers :: self.workers]
+            if not mine:
+                continue
             rows = range(first, min(first + height, problem.queries))
             for columns in parts_of(problem.span(rows), width):
                 mask, bias = problem.mask_tile(rows, columns), problem.bias_tile(rows, columns)
@@ -112,7 +132,7 @@ class Walk:
                 hidden = ~mask if isinstance(mask, Tensor) else None
                 if mask is False:
                     hidden = torch.ones(1, 1, dtype=torch.bool, device=problem.key.device)
-                for start in range(0, self.total, elements):
+                for start in mine:
                     run = start, min(start + elements, self.total)
                     yield Block(run, rows, columns, self.taken(hidden, run), self.taken(bias, run))
 
