@@ -71,9 +71,9 @@ def held(problem: Problem) -> int:
         tensors = [tile for tile in tiles if isinstance(tile, Tensor)]
         if not tensors and len({tile is True for tile in tiles}) == 1:
             continue  # everything may be seen, or nothing, or there is no bias
-        batch = max((tile.shape[:-2].numel() for tile in tensors), default=1)
-        down = max((tile.shape[-2] for tile in tensors), default=2)
-        across = max((tile.shape[-1] for tile in tensors), default=2)
+        batch = max([1] + [tile.shape[:-2].numel() for tile in tensors])
+        down = max([tile.shape[-2] for tile in tensors] or [2])
+        across = max([tile.shape[-1] for tile in tensors] or [2])
         total += batch * (problem.queries if down > 1 else 1) * (problem.keys if across > 1 else 1)
     return total
 
@@ -83,17 +83,18 @@ def corners(count: int) -> tuple[range, range]:
     return range(min(count, 2)), range(max(count - 2, 0), count)
 
 
-def lost_rows(problem: Problem, seen: Tensor | None) -> Tensor | None:
-    """Rows [*batch q 1] of the context that may see a token that holds NaN; seen=None is PyTorch's causal mask."""
+def lost_rows(problem: Problem, seen: Tensor | None, causal: bool) -> Tensor | None:
+    """Rows [*batch q 1] of the context that may see a token that holds NaN; seen=None is everything."""
     if problem.bad_key is None and problem.bad_query is None:
         return None
     zero = torch.zeros(1, dtype=torch.bool, device=problem.key.device)
     bad_key = zero.expand(problem.keys) if problem.bad_key is None else problem.bad_key
-    if seen is None:
+    if causal:
         met = bad_key.cumsum(-1) > 0  # by the first i keys, for query i; later queries see all keys
         last = torch.arange(problem.queries, device=met.device).clamp_max(problem.keys - 1)
         lost, alive = met[..., last], torch.ones_like(zero)
     else:
+        seen = torch.ones_like(zero)[None] if seen is None else seen
         lost, alive = (seen & bad_key[..., None, :]).any(-1), seen.any(-1)
     return (lost if problem.bad_query is None else lost | (problem.bad_query & alive))[..., None]
 
@@ -102,6 +103,8 @@ def attend_fused(problem: Problem) -> Tensor:
     """The context; `refuses` has said None."""
     scale = fixed_scale(problem)
     flat = four_dimensions(problem)
+    if not scale > 0:  # PyTorch multiplies minus infinity behind its causal mask by the scale
+        flat, scale = (flat[0] * scale, *flat[1:]), 1.0
     causal = is_causal(problem)
     seen, added = (None, None) if causal else (whole_mask(problem), whole_bias(problem))
     hidden, dead = hiding(seen, added)
@@ -114,7 +117,7 @@ def attend_fused(problem: Problem) -> Tensor:
     context = problem.split(context, 2)
     if dead is not None:
         context = context.masked_fill(dead, 0.0)
-    lost = lost_rows(problem, None if causal else seen)
+    lost = lost_rows(problem, seen, causal)
     if lost is not None:
         context = poison(context, lost)
     return problem.joined(context, 2)
