@@ -115,8 +115,10 @@ class Entropy(Thing):
     merge = "rows"
 
     def part(self, rows: Rows) -> Parts:
+        if not (torch.is_grad_enabled() and rows.weights.requires_grad):
+            return (torch.special.entr(rows.weights).sum(-1),)
         safe = rows.weights.where(rows.weights != 0, 1.0)  # so that the gradient at zero is zero, not infinite
-        return (-(safe * safe.log()).sum(-1),)
+        return (0.0 - (safe * safe.log()).sum(-1),)
 
     def finish(self, parts: Parts, queries: int) -> Tensor:
         return only(parts)

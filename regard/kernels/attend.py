@@ -26,6 +26,7 @@ from regard.kernels.route import choose
 AnyScore = Score | Callable[[Tensor, Tensor], Tensor]
 AnyNormaliser = Callable[[Tensor, Tensor | None], Tensor]
 Precision = Literal["exact", "half"]
+Contexts = Tensor | tuple[Tensor, Seen]
 Maybe = TypeVar("Maybe", Tensor, Tensor | None)
 
 
@@ -166,26 +167,34 @@ def coattend(
     normalise: AnyNormaliser = SOFTMAX,
     mask: Mask | Tensor | None = None,
     bias: Bias | Tensor | None = None,
+    dropout: float = 0.0,
     generator: torch.Generator | None = None,
+    see: Thing | list[Thing] | None = None,
     backend: str = "auto",
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Contexts, Contexts]:
     """Both contexts from one affinity score(a, b) [*batch a b]: each side looks at the other (Xiong et al., 2017).
 
-    a [*batch, n, width], b [*batch, m, width] -> what each of a sees of b [*batch, n, …], what each of b sees of a.
-    Values are a and b themselves where none are given. mask and bias are over (a, b).
+    a [*batch, n, width], b [*batch, m, width] -> what each of a sees of b [*batch, n, …], what each of b sees of a;
+    with `see`, each is (context, Seen). Values are a and b themselves where none are given. mask and bias are over
+    (a, b), and are turned around for the second.
     """
     known = as_score(score)
     left, right = known.query_side(a), known.key_side(b)
-    back_mask = None if mask is None else masks.Turned(masks.as_mask(mask))
-    back_bias = None if bias is None else biases.Turned(biases.as_bias(bias))
-    from_b = attend(
-        left, right, b if value_b is None else value_b, score=known.pair, normalise=normalise, mask=mask, bias=bias,
-        generator=generator, backend=backend,
-    )  # fmt: skip
-    from_a = attend(
-        right, left, a if value_a is None else value_a, score=exchanged(known.pair), normalise=normalise,
-        mask=back_mask, bias=back_bias, generator=generator, backend=backend,
-    )  # fmt: skip
+    here_mask = None if mask is None else masks.as_mask(mask)
+    here_bias = None if bias is None else biases.as_bias(bias)
+    back_mask = None if here_mask is None else masks.Turned(here_mask)
+    back_bias = None if here_bias is None else biases.Turned(here_bias)
+
+    def one(query: Tensor, key: Tensor, value: Tensor, *, pair: Pair, mask: Mask | None, bias: Bias | None) -> Contexts:
+        return attend(
+            query, key, value, score=pair, normalise=normalise, mask=mask, bias=bias, dropout=dropout,
+            generator=generator, see=see, backend=backend,
+        )  # fmt: skip
+
+    from_b = one(left, right, b if value_b is None else value_b, pair=known.pair, mask=here_mask, bias=here_bias)
+    from_a = one(
+        right, left, a if value_a is None else value_a, pair=exchanged(known.pair), mask=back_mask, bias=back_bias
+    )
     return from_b, from_a
 
 

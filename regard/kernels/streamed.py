@@ -12,8 +12,9 @@ and the context: the normaliser and what is to be seen. Nothing of size T x T is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from threading import Event
+from dataclasses import dataclass, replace
+from functools import reduce
+from threading import Event, Lock
 from typing import Any
 
 import torch
@@ -60,54 +61,66 @@ def soften(scores: Tensor, warmth: float, guarded: bool) -> Tensor:
     return (logarithm if dead is None else logarithm.masked_fill_(dead, -INFINITY))[..., 0]
 
 
-@dataclass
 class Gathered:
-    """Parts of what is to be seen, as blocks bring them: rows are kept by their place, sums add up."""
+    """What is to be seen, gathered block by block: rows go to their place in the whole, sums add up by worker.
 
-    walk: Walk
-    held: dict[tuple[int, int, int], Parts] = field(default_factory=dict)  # by thing, first element, first row
+    The whole is made once. Small results kept apart until the end would lie between the large temporaries of the
+    blocks, and the allocator could give none of that memory back.
+    """
 
-    def add(self, block: Block, parts: Sequence[Parts]) -> None:
+    def __init__(self, walk: Walk, workers: int) -> None:
+        self.walk = walk
+        self.rows: dict[int, Parts] = {}
+        self.sums: list[dict[int, Parts]] = [{} for _ in range(workers)]
+        self.making = Lock()
+
+    def room(self, number: int, part: Parts, size: int | None) -> Parts:
+        """Zeros for all elements, and for so many rows where the thing merges by rows."""
+        dimension, room = self.walk.things[number].dimension, []
+        for piece in part:
+            shape = list(piece.shape)
+            shape[0] = self.walk.total
+            if size is not None:
+                shape[dimension] = size
+            room.append(piece.new_zeros(shape))
+        return tuple(room)
+
+    def add(self, worker: int, block: Block, parts: Sequence[Parts]) -> None:
+        queries, run = self.walk.problem.queries, slice(*block.run)
         for number, part in enumerate(parts):
-            if self.walk.things[number].merge == "rows":
-                self.held[number, block.run[0], block.rows.start] = part
+            thing = self.walk.things[number]
+            if thing.merge == "rows":
+                with self.making:
+                    if number not in self.rows:
+                        self.rows[number] = self.room(number, part, rows_before(thing, queries, queries))
+                at = rows_before(thing, block.rows.start, queries)
+                for whole, piece in zip(self.rows[number], part, strict=True):
+                    whole[run].narrow(thing.dimension, at, piece.shape[thing.dimension]).copy_(piece)
             else:
-                self.add_sum((number, block.run[0], 0), part)
-
-    def add_sum(self, place: tuple[int, int, int], part: Parts) -> None:
-        known = self.held.get(place)
-        self.held[place] = part if known is None else tuple(old + new for old, new in zip(known, part, strict=True))
-
-    def join(self, others: Sequence[Gathered]) -> None:
-        """What other workers have gathered, in their order."""
-        for other in others:
-            for place, part in other.held.items():
-                if self.walk.things[place[0]].merge == "rows":
-                    self.held[place] = part
-                else:
-                    self.add_sum(place, part)
+                mine = self.sums[worker]
+                if number not in mine:
+                    mine[number] = self.room(number, part, None)
+                for whole, piece in zip(mine[number], part, strict=True):
+                    whole[run].add_(piece)
 
     def whole(self) -> list[Parts]:
-        """Every thing's parts over all elements and all rows."""
+        """Every thing's parts over all elements and all rows; workers' sums in their order."""
         answer = []
         for number, thing in enumerate(self.walk.things):
-            runs: dict[int, list[Parts]] = {}
-            for _, element, row in sorted(place for place in self.held if place[0] == number):
-                runs.setdefault(element, []).append(self.held[number, element, row])
-            columns = [
-                [torch.cat(place, thing.dimension) for place in zip(*parts, strict=True)] for parts in runs.values()
-            ]
-            answer.append(tuple(torch.cat(place, 0) for place in zip(*columns, strict=True)))
+            if thing.merge == "rows":
+                answer.append(self.rows[number])
+            else:
+                several = [sums[number] for sums in self.sums if number in sums]
+                answer.append(tuple(reduce(torch.add, pieces) for pieces in zip(*several, strict=True)))
         return answer
 
 
 @torch.no_grad()
-def forward_share(walk: Walk, context: Tensor, total: Tensor, stop: Event) -> Gathered:
+def forward_share(walk: Walk, context: Tensor, total: Tensor, gathered: Gathered, stop: Event) -> None:
     """One worker's blocks: their rows of the context and the log-sum-exp, in place, and what is to be seen of them."""
     problem = walk.problem
     buffer = walk.buffer(problem.keys)
     soft, guarded = is_soft(problem), problem.mask is not None or problem.bias is not None
-    gathered = Gathered(walk)
     for block in walk.blocks():
         if stop.is_set():
             break
@@ -119,12 +132,11 @@ def forward_share(walk: Walk, context: Tensor, total: Tensor, stop: Event) -> Ga
             total[block.place] = soften(weights, temperature(problem), guarded)
         else:
             weights = walk.weights(block, weights)
-        gathered.add(block, walk.parts(block, weights, scores))
+        gathered.add(walk.number, block, walk.parts(block, weights, scores))
         kept = walk.kept(block)
         if kept is not None:
             weights = weights * kept
         context[block.place] = torch.bmm(weights, walk.values(block))
-    return gathered
 
 
 def forward(problem: Problem) -> tuple[Tensor, Tensor, list[Parts]]:
@@ -133,9 +145,9 @@ def forward(problem: Problem) -> tuple[Tensor, Tensor, list[Parts]]:
     context = walk.value.new_zeros(walk.total, problem.queries, problem.value.shape[-1])
     total = walk.value.new_full((walk.total, problem.queries), -INFINITY)
     shares = walk.shares(own=0)
-    first, *others = together(lambda number, stop: forward_share(shares[number], context, total, stop), len(shares))
-    first.join(others)
-    return context, total, first.whole()
+    gathered = Gathered(walk, len(shares))
+    together(lambda number, stop: forward_share(shares[number], context, total, gathered, stop), len(shares))
+    return context, total, gathered.whole()
 
 
 @dataclass

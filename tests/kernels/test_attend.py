@@ -85,3 +85,13 @@ def test_coattend_is_one_affinity_normalised_both_ways(score: object) -> None:
     plain_b, plain_a = regard.coattend(a, b, score=score)
     torch.testing.assert_close(plain_b, score(a, b).softmax(-1) @ b)
     torch.testing.assert_close(plain_a, score(a, b).softmax(-2).mT @ a)
+
+
+def test_coattend_shows_both_sides() -> None:
+    a, b = torch.randn(2, 7, 5, dtype=torch.float64), torch.randn(2, 11, 5, dtype=torch.float64)
+    (from_b, of_b), (from_a, of_a) = regard.coattend(a, b, see=regard.Weights())
+    scores = a @ b.mT * 5**-0.5
+    torch.testing.assert_close(of_b.weights, scores.softmax(-1))
+    torch.testing.assert_close(of_a.weights, scores.softmax(-2).mT)
+    torch.testing.assert_close(from_b, of_b.weights @ b)
+    torch.testing.assert_close(from_a, of_a.weights @ a)
