@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.core.scores import Change, Pair, Score, needed
-from regard.core.shapes import check_tensor, check_width, describe, wide
+from regard.core.shapes import check_part, check_tensor, check_width, describe, wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,13 @@ def side(name: str, tensor: Tensor, weight: Tensor | None, bias: Tensor | None, 
     """One side's part of the argument of tanh, [*batch tokens width]."""
     if weight is not None:
         check_width(name, tensor, weight.shape[-1], f"by {name}_weight {describe(weight)}")
+        check_part(f"{name}_weight", weight, weight.shape[-2:], name, tensor)
         tensor = tensor @ weight.to(tensor.dtype).mT
     if bias is not None:
+        check_part("bias", bias, tensor.shape[-1:], f"the {name} side", tensor)
         tensor = tensor + bias[..., None, :]
     if term is not None:
+        check_part(f"{name}_term", term, tensor.shape[-2:], f"the {name} side", tensor)
         tensor = tensor + term
     return tensor
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.core.masks import Block, positions, turned
 from regard.core.scores import Change
-from regard.core.shapes import check_tensor, describe, wide
+from regard.core.shapes import check_called, check_tensor, describe, fits, wide
 from regard.core.windows import Align, align_offset, check_align
 
 
@@ -55,11 +55,8 @@ class Dense(Bias):
     tensor: Tensor
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
-        whole = self.tensor if self.tensor.dim() >= 2 else self.tensor[None]
-        fits = len(whole.shape) <= len(shape) and all(
-            have in (1, want) for have, want in zip(reversed(whole.shape), reversed(shape), strict=False)
-        )
-        if not fits:
+        whole = self.tensor.reshape((1,) * max(2 - self.tensor.dim(), 0) + self.tensor.shape)
+        if not fits(whole.shape, shape):
             raise ValueError(
                 f"bias: came {describe(self.tensor)} for scores {list(shape)}; wanted a tensor that broadcasts to "
                 f"them, from the right. Remedy: unsqueeze the dimensions that are missing."
@@ -237,6 +234,7 @@ def as_bias(bias: object) -> Bias:
         )
     if isinstance(bias, Tensor) and bias.is_floating_point():
         return Dense(bias)
+    check_called("bias", bias)
     raise TypeError(
         f"bias: came {describe(bias)}, wanted a floating-point tensor or a rule such as regard.alibi(8). "
         f"Remedy: regard.rule(function, *tensors) for a rule of your own."

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.core.scores import Dot, Score
-from regard.core.shapes import check_tensor, check_width, describe, wide
+from regard.core.shapes import check_part, check_tensor, check_width, describe, wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,12 @@ class Importance(Score):
     def key_side(self, key: Tensor) -> Tensor:
         if self.weight is not None:
             check_width("key", key, self.weight.shape[-1], f"by weight {describe(self.weight)}")
-            key = key @ self.weight.mT
+            check_part("weight", self.weight, self.weight.shape[-2:], "key", key)
+            key = key @ self.weight.to(key.dtype).mT
         if self.bias is not None:
+            check_part("bias", self.bias, key.shape[-1:], "the key side", key)
             key = key + self.bias[..., None, :]
+        check_width("vector", self.vector, key.shape[-1], f"as the key side's is: {describe(key)}")
         return torch.tanh(key)
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.core.shapes import describe
+from regard.core.shapes import check_called, describe, fits
 
 Block = range
 """Some rows or columns: a range of step one."""
@@ -169,6 +169,7 @@ def as_mask(mask: object) -> Mask:
         )
     if isinstance(mask, Tensor):
         return allow(mask)
+    check_called("mask", mask)
     raise TypeError(
         f"mask: came {describe(mask)}, wanted a mask such as regard.causal() or a boolean tensor. "
         f"Remedy: regard.allow(function) for a rule of your own."
@@ -183,16 +184,10 @@ class Allow(Mask):
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor | bool:
         if not isinstance(self.what, Tensor):
-            return self.what(positions(rows, device)[:, None], positions(columns, device)[None])
+            return self.ruled(rows, columns, shape, device)
         whole = self.what.to(device)
-        if whole.dim() < 2:
-            whole = whole[None]
-        try:
-            torch.broadcast_shapes(whole.shape, shape)
-            fits = all(have in (1, want) for have, want in zip(reversed(whole.shape), reversed(shape), strict=False))
-        except RuntimeError:
-            fits = False
-        if not fits or whole.dim() > len(shape):
+        whole = whole.reshape((1,) * max(2 - whole.dim(), 0) + whole.shape)
+        if not fits(whole.shape, shape):
             raise ValueError(
                 f"mask: came {describe(self.what)} for scores {list(shape)}; wanted a mask that broadcasts to them, "
                 f"from the right. Remedy: for one mask a sequence, lengths(…) or mask[:, None, :] (and one more None "
@@ -203,6 +198,20 @@ class Allow(Mask):
         if whole.shape[-1] != 1:
             whole = whole[..., columns.start : columns.stop]
         return whole
+
+    def ruled(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor | bool:
+        """What the rule says of these positions."""
+        assert not isinstance(self.what, Tensor)
+        seen = self.what(positions(rows, device)[:, None], positions(columns, device)[None])
+        if isinstance(seen, bool):
+            return seen
+        wanted = (*shape[:-2], len(rows), len(columns))
+        if not isinstance(seen, Tensor) or seen.dtype != torch.bool or seen.dim() < 2 or not fits(seen.shape, wanted):
+            raise ValueError(
+                f"mask: the rule gave {describe(seen)}; wanted booleans that broadcast to {list(wanted)}, from query "
+                f"indices [{len(rows)}, 1] and key indices [1, {len(columns)}]. Remedy: compare the two indices."
+            )
+        return seen
 
     def span(self, rows: Block, shape: torch.Size) -> Block:
         return range(shape[-1])

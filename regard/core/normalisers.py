@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.core.scores import Change, per_pair
-from regard.core.shapes import check_tensor, describe, may_look
+from regard.core.shapes import check_called, check_tensor, describe, may_look
 
 INFINITY = float("inf")
 
@@ -165,6 +165,17 @@ def edited(normalise: Callable[[Tensor, Tensor | None], Tensor], function: Calla
 
 
 Callables = Callable[[Tensor, Tensor | None], Tensor]
+
+
+def as_normaliser(normalise: object) -> Callables:
+    """A normaliser or a function as it is, and an error for anything else."""
+    check_called("normalise", normalise)
+    if isinstance(normalise, type) or not callable(normalise):
+        raise TypeError(
+            f"normalise: came {describe(normalise)}, wanted a normaliser such as regard.softmax() or a function "
+            f"(scores, mask) -> weights. Remedy: call it: normalise=regard.softmax()."
+        )
+    return normalise
 
 
 def rows(normalise: Callables, start: int, stop: int) -> Callables:

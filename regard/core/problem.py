@@ -19,15 +19,17 @@ from regard.core.finite import unsound, without
 from regard.core.hard import Hard
 from regard.core.masks import Block, Mask, as_mask
 from regard.core.normalisers import Random, Softmax
-from regard.core.scores import Own, Pair, as_score
+from regard.core.scores import Own, Pair, Score, as_score
 from regard.core.see import Received, Thing
 from regard.core.seen import as_things
 from regard.core.shapes import (
     broadcast,
+    check_device,
     check_heads,
     check_inputs,
     check_width,
     describe,
+    fits,
     join_heads,
     may_look,
     split_heads,
@@ -78,7 +80,14 @@ class Problem:
         """What is added to these scores."""
         if self.bias is None:
             return None
-        return self.split(self.bias.tile(rows, columns, self.shape, self.key.device), 2)
+        tile = self.bias.tile(rows, columns, self.shape, self.key.device)
+        if not fits(tile.shape, (*self.shape[:-2], len(rows), len(columns))):
+            raise ValueError(
+                f"bias: it gave {describe(tile)} for {len(rows)} queries and {len(columns)} keys of scores "
+                f"{list(self.shape)}; wanted numbers that broadcast to them. Remedy: heads in front, as many as the "
+                f"scores have in dimension -3."
+            )
+        return self.split(tile, 2)
 
     def span(self, rows: Block) -> Block:
         """The columns that these rows can reach; all of them if the normaliser minds which column is which."""
@@ -94,16 +103,29 @@ class Problem:
         return join_heads(tensor, event)
 
 
-def grouped_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[torch.Size, int]:
+def grouped_batch(query: Tensor, key: Tensor, value: Tensor, pair: Pair) -> tuple[torch.Size, int]:
     """The caller's batch and the query heads a key head, with grouped heads."""
     if min(query.dim(), key.dim(), value.dim()) < 3:
         raise ValueError(
             f"query: came {describe(query)}, key {describe(key)}, with grouped=True; wanted heads in dimension -3 of "
             f"both. Remedy: [..., heads, length, width], or grouped=False."
         )
-    groups = check_heads(query.shape[-3], key.shape[-3])
-    lead = broadcast("query, key and value", [(n, t.shape[:-3]) for n, t in named(query, key, value)])
-    return torch.Size((*lead, query.shape[-3])), groups
+    heads, key_heads = query.shape[-3], key.shape[-3]
+    groups = check_heads(heads, key_heads)
+    if value.shape[-3] not in (1, key_heads):
+        raise ValueError(
+            f"value: came {describe(value)} for key {describe(key)}, with grouped=True; wanted {key_heads} heads in "
+            f"dimension -3. Remedy: as many heads of values as of keys."
+        )
+    parameters = parameter_leads(pair)
+    if any(lead and lead[-1] not in (1, heads) for lead in parameters):
+        raise ValueError(
+            f"score: it holds parameters of {[list(lead) for lead in parameters]} for {heads} query heads, with "
+            f"grouped=True; wanted a last batch dimension of {heads}, or 1. Remedy: parameters of each query head."
+        )
+    leads = [(name, tensor.shape[:-3]) for name, tensor in named(query, key, value)]
+    lead = broadcast("query, key and value", leads + [("score", lead[:-1]) for lead in parameters])
+    return torch.Size((*lead, heads)), groups
 
 
 def named(query: Tensor, key: Tensor, value: Tensor) -> list[tuple[str, Tensor]]:
@@ -134,6 +156,37 @@ def parameter_leads(pair: Pair) -> list[torch.Size]:
 
     pair.mapped(note)
     return leads
+
+
+def check_normaliser(tensor: Tensor, own: int, shape: torch.Size, device: torch.device) -> Tensor:
+    """What a normaliser holds goes with the scores."""
+    check_device("normalise", tensor, device)
+    if not fits(tensor.shape[: tensor.dim() - own], shape[:-2]):
+        raise ValueError(
+            f"normalise: it holds {describe(tensor)} for scores {list(shape)}; wanted leading dimensions that "
+            f"broadcast to the batch {list(shape[:-2])}. Remedy: one number a head is [heads], where heads come last."
+        )
+    return tensor
+
+
+def check_chance(dropout: object, generator: object) -> None:
+    """How much is dropped, and where random numbers come from."""
+    if not isinstance(dropout, float | int) or not 0 <= dropout <= 1:
+        raise ValueError(f"dropout: came {dropout!r}, wanted a share between 0 and 1. Remedy: 0.1.")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator: came {describe(generator)}, wanted a torch.Generator. "
+            f"Remedy: torch.Generator().manual_seed(7)."
+        )
+
+
+def check_devices(score: Score, bias: Bias | None, device: torch.device) -> None:
+    """Parameters are where the keys are."""
+    for name, tensor in vars(score).items():
+        if isinstance(tensor, Tensor):
+            check_device(f"score ({name})", tensor, device)
+    if bias is not None:
+        bias.mapped(lambda tensor, _: check_device("bias", tensor, device))
 
 
 def cleaned(tensor: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -173,13 +226,9 @@ def prepare(
     known_score, things = as_score(score), as_things(see)
     known_mask = None if mask is None else as_mask(mask)
     known_bias = None if bias is None else as_bias(bias)
-    if not callable(normalise) or isinstance(normalise, type):
-        raise TypeError(
-            f"normalise: came {describe(normalise)}, wanted a normaliser such as regard.softmax() or a function "
-            f"(scores, mask) -> weights. Remedy: call it: normalise=regard.softmax()."
-        )
-    if not 0 <= dropout <= 1:
-        raise ValueError(f"dropout: came {dropout}, wanted a share between 0 and 1. Remedy: 0.1.")
+    normalise = normalisers.as_normaliser(normalise)
+    check_chance(dropout, generator)
+    check_devices(known_score, known_bias, key.device)
     value = key if value is None else value
     bad_query = bad_key = None
     if known_mask is not None:
@@ -194,11 +243,12 @@ def prepare(
     check_sides(query, key, pair)
     groups = 1
     if grouped:
-        batch, groups = grouped_batch(query, key, value)
+        batch, groups = grouped_batch(query, key, value, pair)
     else:
         leads = [(name, tensor.shape[:-2]) for name, tensor in named(query, key, value)]
         batch = broadcast("query, key and value", leads + [("score", lead) for lead in parameter_leads(pair)])
     shape = torch.Size((*batch, query.shape[-2], key.shape[-2]))
+    normalisers.mapped(normalise, lambda tensor, own: check_normaliser(tensor, own, shape, key.device))
     if groups > 1:
         query, key, value = split_heads(query, 2, groups), key.unsqueeze(-3), value.unsqueeze(-3)
         pair = pair.mapped(lambda tensor, own: split_heads(tensor, own, groups))

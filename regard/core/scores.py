@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.core.shapes import check_tensor, check_width, describe, wide
+from regard.core.shapes import check_called, check_part, check_tensor, check_width, describe, wide
 
 Change = Callable[[Tensor, int], Tensor]
 """What `mapped` applies to each tensor that an object holds; the number says how many last dimensions are its own."""
@@ -109,7 +109,9 @@ class LearnedDot(Score):
         return Dot()(query, key) * per_pair(self.scale)
 
     def query_side(self, query: Tensor | None) -> Tensor:
-        return wide(needed(query)) * per_pair(self.scale)
+        query = needed(query)
+        check_part("scale", self.scale, (), "query", query)
+        return wide(query) * per_pair(self.scale)
 
     def key_side(self, key: Tensor) -> Tensor:
         return key
@@ -149,7 +151,10 @@ class Cosine(Score):
 
     def query_side(self, query: Tensor | None) -> Tensor:
         unit = self.unit(needed(query))
-        return unit * per_pair(self.scale) if isinstance(self.scale, Tensor) else unit
+        if not isinstance(self.scale, Tensor):
+            return unit
+        check_part("scale", self.scale, (), "query", unit)
+        return unit * per_pair(self.scale)
 
     def key_side(self, key: Tensor) -> Tensor:
         return self.unit(key)
@@ -181,7 +186,8 @@ class Bilinear(Score):
     def query_side(self, query: Tensor | None) -> Tensor:
         query = needed(query)
         check_width("query", query, self.weight.shape[-2], f"by weight {describe(self.weight)}")
-        return query @ self.weight
+        check_part("weight", self.weight, self.weight.shape[-2:], "query", query)
+        return query @ self.weight.to(query.dtype)
 
     def key_side(self, key: Tensor) -> Tensor:
         check_width("key", key, self.weight.shape[-1], f"by weight {describe(self.weight)}")
@@ -261,6 +267,7 @@ def as_score(score: object) -> Score:
     """A score as it is, a callable as `Own`, and an error for anything else."""
     if isinstance(score, Score):
         return score
+    check_called("score", score)
     if isinstance(score, type) or not callable(score):
         raise TypeError(
             f"score: came {describe(score) if not isinstance(score, type) else score.__name__}, wanted a score such as "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from types import FunctionType
 
 import torch
 from torch import Tensor
@@ -57,6 +58,45 @@ def broadcast(name: str, shapes: Sequence[tuple[str, torch.Size]]) -> torch.Size
             f"{name}: these leading dimensions do not broadcast: {listed}. Wanted: equal sizes, or 1, from the right. "
             f"Remedy: unsqueeze a dimension where one is missing, or pass grouped=True if key heads are shared."
         ) from None
+
+
+def fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether a tensor of this shape broadcasts to the whole, adding nothing to it."""
+    sizes = zip(reversed(shape), reversed(whole), strict=False)
+    return len(shape) <= len(whole) and all(have in (1, want) for have, want in sizes)
+
+
+def check_part(name: str, part: Tensor, own: Sequence[int], of: str, tensor: Tensor) -> None:
+    """A parameter [*batch, own sizes] whose batch broadcasts with the tensor's; an own size may be one."""
+    lead, sizes = part.shape[: part.dim() - len(own)], part.shape[max(part.dim() - len(own), 0) :]
+    batch = tensor.shape[:-2]
+    together = all(1 in pair or pair[0] == pair[1] for pair in zip(reversed(lead), reversed(batch), strict=False))
+    if not (together and len(sizes) == len(own) and fits(sizes, own)):
+        raise ValueError(
+            f"{name}: came {describe(part)} for {of} {describe(tensor)}; wanted "
+            f"[{', '.join(['*batch', *map(str, own)])}] with a batch that broadcasts with {list(batch)}. Remedy: "
+            f"unsqueeze a dimension where one is missing."
+        )
+
+
+def check_device(name: str, tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor that goes with the keys is where they are."""
+    if tensor.device != device:
+        raise ValueError(
+            f"{name}: it holds {describe(tensor)} on {tensor.device} but key is on {device}; wanted one device. "
+            f"Remedy: move it to key.device."
+        )
+    return tensor
+
+
+def check_called(name: str, value: object) -> None:
+    """One of our own functions, where what it makes is wanted."""
+    module = getattr(value, "__module__", "")
+    if isinstance(value, FunctionType) and module.split(".")[0] == "regard":
+        raise TypeError(
+            f"{name}: came the function {value.__name__} itself; wanted what it makes. "
+            f"Remedy: call it: {name}=regard.{value.__name__}(…)."
+        )
 
 
 def check_tensor(name: str, tensor: object, least: int) -> Tensor:

@@ -1,0 +1,420 @@
+"""Errors of scores, normalisers, masks and biases by their full text."""
+
+import pytest
+import torch
+
+import regard
+from regard.core.additive import position_terms, window_terms
+from tests.errors import attend, hold, says
+
+TRUE = torch.ones(5, 7, dtype=torch.bool)
+
+ERRORS = {
+    "a query for importance": says(
+        ValueError,
+        "query: came float32[2, 5, 3], wanted None: learned importance has no query but its own vector. "
+        "Remedy: query=None, or a score that compares (additive, bilinear).",
+        lambda: attend(score=regard.importance(torch.randn(3))),
+    ),
+    "importance's width": says(
+        ValueError,
+        "vector: came float32[4], its width is 4; wanted width 3, as the key side's is: float32[2, 7, 3]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(query=None, score=regard.importance(torch.randn(4))),
+    ),
+    "importance's matrix": says(
+        ValueError,
+        "key: came float32[2, 7, 3], its width is 3; wanted width 5, by weight float32[4, 5]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(4, 5))),
+    ),
+    "importance's bias": says(
+        ValueError,
+        "bias: came float32[5] for the key side float32[2, 7, 4]; wanted [*batch, 4] with a batch that broadcasts with "
+        "[2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(4, 3), torch.randn(5))),
+    ),
+    "bilinear's query": says(
+        ValueError,
+        "query: came float32[2, 5, 3], its width is 3; wanted width 4, by weight float32[4, 3]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(score=regard.bilinear(torch.randn(4, 3))),
+    ),
+    "bilinear's key": says(
+        ValueError,
+        "key: came float32[2, 7, 3], its width is 3; wanted width 4, by weight float32[3, 4]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(score=regard.bilinear(torch.randn(3, 4))),
+    ),
+    "bilinear's heads": says(
+        ValueError,
+        "weight: came float32[3, 3, 3] for query float32[2, 5, 3]; wanted [*batch, 3, 3] with a batch that broadcasts "
+        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(score=regard.bilinear(torch.randn(3, 3, 3))),
+    ),
+    "a vector for a matrix": says(
+        ValueError,
+        "weight: came float32[3], wanted [..., length, width]. Remedy: add the missing dimension.",
+        lambda: regard.bilinear(torch.randn(3)),
+    ),
+    "a scale a head": says(
+        ValueError,
+        "scale: came float32[3] for query float32[2, 5, 3]; wanted [*batch] with a batch that broadcasts with [2]. "
+        "Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(score=regard.dot(torch.randn(3))),
+    ),
+    "a cosine's scale": says(
+        ValueError,
+        "scale: came float32[3] for query float32[2, 5, 3]; wanted [*batch] with a batch that broadcasts with [2]. "
+        "Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(score=regard.cosine(torch.randn(3))),
+    ),
+    "cosine's epsilon": says(
+        ValueError,
+        "epsilon: came 0, wanted a positive length. Remedy: leave it at 1e-6.",
+        lambda: regard.cosine(epsilon=0),
+    ),
+    "the dictionary's epsilon": says(
+        ValueError,
+        "epsilon: came 0, wanted a positive number: at 0 an exact match divides by zero. Remedy: 1e-3.",
+        lambda: regard.soft_dictionary(epsilon=0),
+    ),
+    "the dictionary's power": says(
+        ValueError,
+        "power: came -1, wanted a positive number. Remedy: 0.5, the inverse distance.",
+        lambda: regard.soft_dictionary(-1),
+    ),
+    "additive's layout": says(
+        ValueError,
+        "key_weight: came float32[3, 4] for weight float32[4]; wanted [..., 4, its side's width]. "
+        "Remedy: torch.nn.Linear's weight has this layout.",
+        lambda: regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(3, 4)),
+    ),
+    "additive's width": says(
+        ValueError,
+        "key: came float32[2, 7, 3], its width is 3; wanted width 5, by key_weight float32[4, 5]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 5))),
+    ),
+    "additive's weight": says(
+        ValueError,
+        "query: came float32[2, 5, 3], its width is 3; wanted width 4, by weight float32[4]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: attend(score=regard.additive(torch.randn(4))),
+    ),
+    "additive's heads": says(
+        ValueError,
+        "query_weight: came float32[3, 4, 3] for query float32[2, 5, 3]; wanted [*batch, 4, 3] with a batch that "
+        "broadcasts with [2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(score=regard.additive(torch.randn(4), torch.randn(3, 4, 3), torch.randn(4, 3))),
+    ),
+    "additive's bias": says(
+        ValueError,
+        "bias: came float32[5] for the query side float32[2, 5, 4]; wanted [*batch, 4] with a batch that broadcasts "
+        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(
+            score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 3), torch.randn(5)),
+        ),
+    ),
+    "additive's term": says(
+        ValueError,
+        "key_term: came float32[5, 4] for the key side float32[2, 7, 4]; wanted [*batch, 7, 4] with a batch that "
+        "broadcasts with [2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(
+            score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 3), key_term=torch.randn(5, 4)),
+        ),
+    ),
+    "additive's scalar": says(
+        ValueError,
+        "weight: came float32[], wanted [..., width]. Remedy: add the missing dimension.",
+        lambda: regard.additive(torch.tensor(1.0)),
+    ),
+    "concatenated's width": says(
+        ValueError,
+        "query_width: came 6 for matrix float32[4, 6]; wanted between 1 and 5. Remedy: the width of q in [q; k].",
+        lambda: regard.concatenated(torch.randn(4), torch.randn(4, 6), 6),
+    ),
+    "nothing to concatenate": says(
+        ValueError,
+        "concatenated: this score has no matrix on the key side, so there is nothing to concatenate. "
+        "Remedy: build it with query_weight and key_weight.",
+        lambda: regard.additive(torch.randn(4), torch.randn(4, 3)).concatenated(),
+    ),
+    "places": says(
+        ValueError,
+        "key: came float32[2, 7, 3], 7 keys; the location weight float32[5, 3] knows 5 places. "
+        "Remedy: a weight with a row for every place, or shorter sources.",
+        lambda: attend(score=regard.location(torch.randn(5, 3))),
+    ),
+    "a score of its own": says(
+        ValueError,
+        "score: your function gave float32[2, 7, 5] for query float32[2, 5, 3] and key float32[2, 7, 3]; "
+        "wanted [..., 5, 7]. Remedy: one number for every pair.",
+        lambda: attend(score=lambda query, key: key @ query.mT),
+    ),
+    "a score that is none": says(
+        TypeError,
+        "score: came str, wanted a score such as regard.scaled_dot() or a function (query, key) -> scores. "
+        "Remedy: call it, with its parameters.",
+        lambda: attend(score="dot"),
+    ),
+    "a score's class": says(
+        TypeError,
+        "score: came Dot, wanted a score such as regard.scaled_dot() or a function (query, key) -> scores. "
+        "Remedy: call it, with its parameters.",
+        lambda: attend(score=type(regard.dot())),
+    ),
+    "dot for dot()": says(
+        TypeError,
+        "score: came the function scaled_dot itself; wanted what it makes. "
+        "Remedy: call it: score=regard.scaled_dot(…).",
+        lambda: attend(score=regard.scaled_dot),
+    ),
+    "softmax for softmax()": says(
+        TypeError,
+        "normalise: came the function softmax itself; wanted what it makes. "
+        "Remedy: call it: normalise=regard.softmax(…).",
+        lambda: attend(normalise=regard.softmax),
+    ),
+    "causal for causal()": says(
+        TypeError,
+        "mask: came the function causal itself; wanted what it makes. Remedy: call it: mask=regard.causal(…).",
+        lambda: attend(mask=regard.causal),
+    ),
+    "alibi for alibi()": says(
+        TypeError,
+        "bias: came the function alibi itself; wanted what it makes. Remedy: call it: bias=regard.alibi(…).",
+        lambda: attend(bias=regard.alibi),
+    ),
+    "a normaliser that is none": says(
+        TypeError,
+        "normalise: came str, wanted a normaliser such as regard.softmax() or a function (scores, mask) -> weights. "
+        "Remedy: call it: normalise=regard.softmax().",
+        lambda: attend(normalise="softmax"),
+    ),
+    "a normaliser of its own": says(
+        ValueError,
+        "normalise: your function gave float32[2, 5] for scores [2, 5, 7]; wanted weights of the same shape. "
+        "Remedy: normalise over the last dimension.",
+        lambda: attend(normalise=lambda scores, mask: scores.sum(-1)),
+    ),
+    "a normaliser's heads": says(
+        ValueError,
+        "normalise: it holds float32[3] for scores [2, 5, 7]; wanted leading dimensions that broadcast to the batch "
+        "[2]. Remedy: one number a head is [heads], where heads come last.",
+        lambda: attend(normalise=regard.softmax(torch.ones(3))),
+    ),
+    "a temperature": says(
+        ValueError,
+        "temperature: came 0, wanted a positive number. Remedy: hard() is its limit at zero.",
+        lambda: regard.softmax(0),
+    ),
+    "gumbel's temperature": says(
+        ValueError,
+        "temperature: came -1, wanted a positive number. Remedy: 0.5 to 1.",
+        lambda: regard.gumbel(-1),
+    ),
+    "an order below one": says(
+        ValueError,
+        "alpha: came 0.5, wanted 1 (softmax) to 100 (nearly hard). Remedy: 1.5 or 2; hard() is the limit.",
+        lambda: regard.entmax(0.5),
+    ),
+    "an integer order": says(
+        TypeError,
+        "alpha: came an integer tensor [2], wanted a floating one. Remedy: .float()",
+        lambda: regard.entmax(torch.tensor([1, 2])),
+    ),
+    "an estimate": says(
+        ValueError,
+        "estimate: came 'reinforce', wanted 'score function' or 'straight-through'. Remedy: one of the two.",
+        lambda: regard.hard(estimate="reinforce"),
+    ),
+    "given weights": says(
+        ValueError,
+        "weights: came float32[2, 5, 6] for scores [2, 5, 7]; wanted weights that broadcast to them. "
+        "Remedy: [*batch, 5, 7].",
+        lambda: attend(normalise=regard.given(torch.ones(2, 5, 6))),
+    ),
+    "an edit": says(
+        TypeError,
+        "edited: came Softmax and float, wanted a normaliser and a function of weights. "
+        "Remedy: edited(softmax(), lambda weights: weights.flip(-1)).",
+        lambda: regard.edited(regard.softmax(), 0.5),
+    ),
+    "an edit's shape": says(
+        ValueError,
+        "function: it gave float32[2, 5] for weights [2, 5, 7]; wanted the same shape. "
+        "Remedy: change the weights, not their number.",
+        lambda: attend(normalise=regard.edited(regard.softmax(), lambda weights: weights.sum(-1))),
+    ),
+    "a float mask": says(
+        TypeError,
+        "mask: came float32[5, 7]; wanted booleans, True where a query may look. A float mask is a bias. "
+        "Remedy: bias=mask, or mask=mask == 0.",
+        lambda: attend(mask=torch.zeros(5, 7)),
+    ),
+    "an integer mask": says(
+        TypeError,
+        "mask: came int64[5, 7], wanted booleans, True where a query may look. "
+        "Remedy: mask.bool() for ones and zeros; bias=mask for numbers to add.",
+        lambda: attend(mask=torch.ones(5, 7, dtype=torch.long)),
+    ),
+    "a mask that is none": says(
+        TypeError,
+        "mask: came str, wanted a mask such as regard.causal() or a boolean tensor. "
+        "Remedy: regard.allow(function) for a rule of your own.",
+        lambda: attend(mask="causal"),
+    ),
+    "a rule that is none": says(
+        TypeError,
+        "mask: came int, wanted a boolean tensor or a function. Remedy: allow(tensor).",
+        lambda: regard.allow(3),
+    ),
+    "a rule's numbers": says(
+        ValueError,
+        "mask: the rule gave int64[5, 7]; wanted booleans that broadcast to [2, 5, 7], from query indices [5, 1] and "
+        "key indices [1, 7]. Remedy: compare the two indices.",
+        lambda: attend(mask=regard.allow(lambda i, j: i - j), backend="definition"),
+    ),
+    "a padding mask": says(
+        ValueError,
+        "mask: came bool[2, 7] for scores [2, 5, 7]; wanted a mask that broadcasts to them, from the right. Remedy: "
+        "for one mask a sequence, lengths(…) or mask[:, None, :] (and one more None for heads); PyTorch's "
+        "key_padding_mask is True for padding, the opposite: ~padding[:, None, :].",
+        lambda: attend(mask=torch.ones(2, 7, dtype=torch.bool)),
+    ),
+    "a mask with more dimensions": says(
+        ValueError,
+        "mask: came bool[1, 1, 5, 7] for scores [2, 5, 7]; wanted a mask that broadcasts to them, from the right. "
+        "Remedy: for one mask a sequence, lengths(…) or mask[:, None, :] (and one more None for heads); PyTorch's "
+        "key_padding_mask is True for padding, the opposite: ~padding[:, None, :].",
+        lambda: attend(mask=TRUE[None, None]),
+    ),
+    "a padding mask as lengths": says(
+        TypeError,
+        "keys: came bool[2, 7], a mask; wanted lengths. PyTorch's key_padding_mask is True for padding, the opposite "
+        "of a mask here. Remedy: lengths((~padding).sum(-1)), or mask=~padding[:, None, :].",
+        lambda: regard.lengths(torch.ones(2, 7, dtype=torch.bool)),
+    ),
+    "lengths in a list": says(
+        TypeError,
+        "queries: came list, wanted an integer tensor of lengths. "
+        "Remedy: torch.tensor([7, 5, 3]), or (~padding).sum(-1) from a padding mask.",
+        lambda: regard.lengths(queries=[3, 4]),
+    ),
+    "lengths that fall on heads": says(
+        ValueError,
+        "keys: came int64[5] for scores [2, 5, 3, 7]; wanted its dimensions to be the first ones of the batch [2, 5]. "
+        "Remedy: one entry for every sequence, in the order of the leading dimensions.",
+        lambda: regard.lengths(torch.ones(5, dtype=torch.long)).dense(2, 5, 3, 7),
+    ),
+    "document ids": says(
+        TypeError,
+        "keys: came float32[7], wanted integer document ids [..., length]. Remedy: torch.tensor([0, 0, 0, 1, 1]).",
+        lambda: regard.documents(torch.zeros(7)),
+    ),
+    "document ids of queries": says(
+        TypeError,
+        "queries: came list, wanted integer document ids [..., length]. Remedy: torch.tensor([0, 0, 0, 1, 1]).",
+        lambda: regard.documents(torch.zeros(7, dtype=torch.long), [0, 1]),
+    ),
+    "too few document ids": says(
+        ValueError,
+        "queries: came 7 document ids for 5 queries; wanted one each. "
+        "Remedy: documents(keys=…, queries=…) when they differ in number.",
+        lambda: attend(mask=regard.documents(torch.zeros(7, dtype=torch.long))),
+    ),
+    "a window": says(
+        ValueError,
+        "window: came left=-1, right=2; wanted counts of keys, zero or more. Remedy: right=0 for none.",
+        lambda: regard.window(-1, right=2),
+    ),
+    "a prefix": says(
+        ValueError,
+        "prefix: came -1, wanted a count of keys, zero or more. Remedy: the prefix's length.",
+        lambda: regard.prefix(-1),
+    ),
+    "an alignment": says(
+        ValueError,
+        "align: came 'left', wanted 'end' (the last query sees all keys: decoding with a cache) or 'start' "
+        "(the first query sees the first key: PyTorch's is_causal). Remedy: one of the two.",
+        lambda: regard.causal("left"),
+    ),
+    "a boolean bias": says(
+        TypeError,
+        "bias: came bool[5, 7]; wanted numbers to add. A boolean tensor is a mask. Remedy: mask=bias.",
+        lambda: attend(bias=TRUE),
+    ),
+    "a bias that is none": says(
+        TypeError,
+        "bias: came str, wanted a floating-point tensor or a rule such as regard.alibi(8). "
+        "Remedy: regard.rule(function, *tensors) for a rule of your own.",
+        lambda: attend(bias="alibi"),
+    ),
+    "a bias's shape": says(
+        ValueError,
+        "bias: came float32[3, 5, 7] for scores [2, 5, 7]; wanted a tensor that broadcasts to them, from the right. "
+        "Remedy: unsqueeze the dimensions that are missing.",
+        lambda: attend(bias=torch.zeros(3, 5, 7)),
+    ),
+    "a bias's heads": says(
+        ValueError,
+        "bias: it gave float32[3, 5, 7] for 5 queries and 7 keys of scores [2, 5, 7]; wanted numbers that broadcast to "
+        "them. Remedy: heads in front, as many as the scores have in dimension -3.",
+        lambda: attend(bias=regard.alibi(3)),
+    ),
+    "a bias's rule": says(
+        ValueError,
+        "bias: the rule gave int64[5, 7]; wanted floating-point numbers [..., 5, 7] from query indices [5, 1] and key "
+        "indices [1, 7]. Remedy: one number for every pair, heads in front.",
+        lambda: attend(bias=regard.rule(lambda i, j: i - j)),
+    ),
+    "a rule for biases that is none": says(
+        TypeError,
+        "bias: came float, wanted a function. Remedy: rule(lambda i, j: …).",
+        lambda: regard.rule(0.5),
+    ),
+    "an even table": says(
+        ValueError,
+        "table: came float32[4], an even number of distances; wanted [..., 2 reach + 1]. "
+        "Remedy: one entry for zero and as many on each side.",
+        lambda: regard.relative(torch.zeros(4)),
+    ),
+    "no heads": says(
+        ValueError,
+        "slopes: came 0 heads, wanted one or more. Remedy: the number of query heads.",
+        lambda: regard.alibi(0),
+    ),
+    "buckets": says(
+        ValueError,
+        "table: came float32[7]; wanted [..., buckets] with at least 4 and an even number of buckets. "
+        "Remedy: 32, as in the paper.",
+        lambda: regard.t5_buckets(torch.zeros(7)),
+    ),
+    "one bucket": says(
+        ValueError,
+        "table: came float32[1]; wanted [..., buckets] with at least 2 buckets. Remedy: 32, as in the paper.",
+        lambda: regard.t5_buckets(torch.zeros(1), bidirectional=False),
+    ),
+    "the farthest bucket": says(
+        ValueError,
+        "farthest: came 8, wanted more than the exact buckets. Remedy: 128.",
+        lambda: regard.t5_buckets(torch.zeros(32), farthest=8),
+    ),
+    "position terms": says(
+        ValueError,
+        "matrix: came float32[4, 2], its width is 2; wanted width 3, one column each for log(1+j), log(1+i), log(1+I). "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: position_terms(torch.randn(4, 2), 5, 7),
+    ),
+    "window terms": says(
+        ValueError,
+        "matrix: came float32[4, 2], an even window; wanted [width, 2 radius + 1]. Remedy: an odd window.",
+        lambda: window_terms(torch.rand(2, 7), torch.randn(4, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error(name: str) -> None:
+    hold(ERRORS[name])
