@@ -40,10 +40,11 @@ class TanhTiles(Tiles):
         self.features = max(self.key.shape[-1], 1)
         weight = wide(pair.weight).to(dtype)
         query, key = wide(problem.query).to(dtype), wide(problem.key)
-        low, high = (key.amin(-2, keepdim=True), key.amax(-2, keepdim=True)) if key.shape[-2] else (key, key)
+        none = key.new_zeros(*key.shape[:-2], 1, key.shape[-1])
+        low, high = (key.amin(-2, keepdim=True), key.amax(-2, keepdim=True)) if key.shape[-2] else (none, none)
         self.edge, self.reach = EDGE[dtype], REACH[dtype]
         self.centred = bool(((high - low) <= 2 * self.reach).all())  # false for NaN
-        middle = (low + high) / 2 if self.centred and key.shape[-2] else torch.zeros_like(key[..., :1, :])
+        middle = (low + high) / 2 if self.centred else none
         centred = query + middle
         lead = torch.broadcast_shapes(centred.shape[:-2], weight.shape[:-1])
         centred = centred.expand(*lead, *centred.shape[-2:])

@@ -108,7 +108,7 @@ class Walk:
     def over_batch(self, tensor: Tensor, own: int) -> Tensor:
         """[*lead ...own] -> [elements ...own], repeated as far as it must be: for what is small."""
         whole = tensor.shape[tensor.dim() - own :]
-        return tensor.expand(*self.problem.batch, *whole).reshape(-1, *whole)
+        return tensor.expand(torch.Size((*self.problem.batch, *whole))).reshape(self.total, *whole)
 
     def buffer(self, width: int) -> Tensor:
         """Room for the scores of any block of so many columns."""
