@@ -84,7 +84,7 @@ class TanhTiles(Tiles):
                 torch.sum(work, -1, out=part)
                 continue
             folded, right = self.rows_of(self.folded, rows, run), self.columns_of(self.right, inner, run)
-            torch.addcmul(fold, folded[:, :, None], right[:, None], out=tile).reciprocal_()
+            torch.addcmul(fold, folded[:, :, None].expand_as(tile[:, :, :1]), right[:, None], out=tile).reciprocal_()
             torch.sum(tile, -1, out=part)
         out.add_(total)
 
@@ -97,12 +97,14 @@ class TanhTiles(Tiles):
             query, key = self.rows_of(self.query, rows, run), self.columns_of(self.key, inner, run)
             low, high = key.amin(1, keepdim=True), key.amax(1, keepdim=True)
             if not bool(((high - low) <= 2 * self.reach).all()):
-                torch.add(query[:, :, None], key[:, None], out=tile).tanh_().mul_(-0.5).add_(0.5)
+                torch.add(query[:, :, None].expand_as(tile[:, :, :1]), key[:, None], out=tile).tanh_().mul_(-0.5).add_(
+                    0.5
+                )
                 return
             middle = (low + high) / 2
             left = torch.exp(2 * (query + middle).clamp(-self.edge, self.edge))
             right = torch.exp(2 * (key - middle))
-        torch.addcmul(self.one, left[:, :, None], right[:, None], out=tile).reciprocal_()
+        torch.addcmul(self.one, left[:, :, None].expand_as(tile[:, :, :1]), right[:, None], out=tile).reciprocal_()
 
     def start_backward(self) -> None:
         features = self.key.shape[-1]

@@ -208,3 +208,21 @@ def test_nothing_and_one(queries: int, keys: int, batch: tuple[int, ...]) -> Non
             answers.append([context, *tensors(seen), *slopes])
         for wanted, got in zip(*answers, strict=True):
             torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("place", range(len(scores())))
+def test_a_batch_that_only_the_values_have(place: int) -> None:
+    choice = scores()[place]
+    heads = (H,) if choice.name in ("learned scale", "bilinear", "additive") else ()
+    query, key, value = leaf(*heads, Q, D), leaf(*heads, 137, D), leaf(B, *(1 for _ in heads), 137, V)
+    if choice.name == "additive":
+        weight = leaf(F)
+        choice = Choice("additive", regard.additive(weight, leaf(F, D), leaf(F, D)), (weight,))
+    answers = []
+    for road in ("definition", "tiled"):
+        context = regard.attend(query, key, value, score=choice.what, dropout=0.2, backend=road,
+                                generator=torch.Generator().manual_seed(1))  # fmt: skip
+        slopes = torch.autograd.grad(context.square().sum(), (query, key, value, *choice.leaves))
+        answers.append((context, *slopes))
+    for wanted, got in zip(*answers, strict=True):
+        torch.testing.assert_close(got, wanted, atol=1e-9, rtol=1e-9)
