@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.core.see import Best, Entropy, LogSumExp, Received, Thing, Top, Weights
+from regard.core.see import Best, Entropy, LogSumExp, Received, Thing, Tile, Top, Weights
 from regard.core.seen import Seen
 
 Part = tuple[Tensor, Seen]
@@ -33,6 +33,11 @@ def check_parts(parts: Sequence[Part]) -> list[Thing]:
     return things
 
 
+def by_number(thing: Thing) -> bool:
+    """Whether it asks for queries by their number, which is another one in the whole."""
+    return isinstance(thing, Tile) or (isinstance(thing, Weights) and thing.queries is not None)
+
+
 def merge_queries(parts: Sequence[Part]) -> Part:
     """Parts of the queries, in order, over the same keys: contexts and rows follow each other, received adds up."""
     values: list[object] = []
@@ -43,12 +48,10 @@ def merge_queries(parts: Sequence[Part]) -> Part:
         elif isinstance(thing, Top):
             best = [value for value in several if isinstance(value, Best)]
             values.append(Best(torch.cat([b.values for b in best], -2), torch.cat([b.indices for b in best], -2)))
-        elif isinstance(thing, Weights) and thing.queries is None:
-            values.append(torch.cat([tensor for tensor in several if isinstance(tensor, Tensor)], -2))
-        elif thing.merge == "rows":
-            values.append(torch.cat([tensor for tensor in several if isinstance(tensor, Tensor)], -1))
+        elif thing.merge == "rows" and not by_number(thing):
+            values.append(torch.cat([tensor for tensor in several if isinstance(tensor, Tensor)], thing.dimension))
         else:
-            raise refused(thing, "queries", "its cells count among all queries")
+            raise refused(thing, "queries", "its rows count among all queries")
     return torch.cat([context for context, _ in parts], -2), Seen(things, values)
 
 
@@ -77,7 +80,8 @@ def merge_keys(parts: Sequence[Part], keys: Sequence[int]) -> Part:
             values.append(total)
         elif isinstance(thing, Entropy):
             inner = torch.stack([tensor for tensor in several if isinstance(tensor, Tensor)])
-            values.append(sum_of(share * inner - torch.xlogy(share, share)))
+            some = share.where(share > 0, 1.0)  # a part without weight has no gradient, rather than an infinite one
+            values.append(sum_of(share * inner - some * some.log()))
         elif isinstance(thing, Weights):
             rows = [tensor for tensor in several if isinstance(tensor, Tensor)]
             chosen = [thing.chosen(total.shape[-1])] * len(rows)

@@ -190,9 +190,21 @@ ERRORS = {
     ),
     "parts of a map": says(
         TypeError,
-        "map: its parts do not merge over queries: its cells count among all queries. "
+        "map: its parts do not merge over queries: its rows count among all queries. "
         "Remedy: ask for it over the whole.",
         lambda: regard.merge_queries([attend(see=regard.Map(2))]),
+    ),
+    "parts of chosen rows": says(
+        TypeError,
+        "weights: its parts do not merge over queries: its rows count among all queries. "
+        "Remedy: ask for it over the whole.",
+        lambda: regard.merge_queries([attend(see=regard.Weights([0]))]),
+    ),
+    "parts of a tile": says(
+        TypeError,
+        "tile: its parts do not merge over queries: its rows count among all queries. "
+        "Remedy: ask for it over the whole.",
+        lambda: regard.merge_queries([attend(see=regard.Tile(range(2), range(2)))]),
     ),
     "parts without a log-sum-exp": says(
         ValueError,
