@@ -1,0 +1,171 @@
+"""Entmax against the entmax package, against a bisection with many decimal digits, and its gradients of every kind."""
+
+import decimal
+import math
+from decimal import Decimal
+
+import entmax as package
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+import regard
+
+ORDERS = [1.0, 1 + 1e-7, 1.001, 1.05, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 5.0, 20.0, 100.0]
+SHAPES = {
+    "near": torch.tensor([0.3, -0.2, 0.1, 0.25, -1.0, 0.29]),
+    "far": torch.tensor([3.0, -2.0, 1.0, 2.5, -10.0, 2.9]),
+    "equal": torch.tensor([0.7, 0.7, 0.7, 0.7, 0.7]),
+    "two equal": torch.tensor([0.7, 0.7, 0.69, -1.0]),
+    "hidden": torch.tensor([0.7, -torch.inf, 0.5, -torch.inf, 0.4]),
+    "one": torch.tensor([-3.0]),
+    "huge": torch.tensor([1e4, 1e4 - 1, -1e4, 9e3]),
+    "tiny": torch.tensor([1e-5, 2e-5, -1e-5, 0.0]),
+}
+
+
+def by_bisection(scores: list[float], alpha: float) -> list[float]:
+    """sum over j of [(a-1) s_j - t]_+ ^ 1/(a-1) = 1, solved for t with many digits, and more for large orders.
+
+    A weight p is the difference p^(a-1) of two numbers: at a = 20 of 1e-19, at 100 of 1e-99.
+    """
+    with decimal.localcontext() as context:
+        digits = context.prec = 36 if alpha < 4 else 60 if alpha < 10 else 150
+        order = Decimal(alpha) - 1
+        scaled = [order * Decimal(s) for s in scores if s != -math.inf]
+
+        def weight(x: Decimal) -> Decimal:
+            return (x.ln() / order).exp() if x > 0 else Decimal(0)
+
+        low, high = max(scaled) - 1, max(scaled)
+        for _ in range(int(2.8 * digits)):
+            middle = (low + high) / 2
+            total = sum(weight(x - middle) for x in scaled)
+            low, high = (middle, high) if total >= 1 else (low, middle)
+        weights = iter([float(weight(x - low)) for x in scaled])
+        return [0.0 if s == -math.inf else next(weights) for s in scores]
+
+
+@pytest.mark.parametrize("alpha", [order for order in ORDERS if order > 1])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_order_is_bisection_with_many_digits(alpha: float, shape: str) -> None:
+    if alpha == 100 and shape == "near":
+        return  # its smallest weight is the difference of two numbers that agree in four hundred digits
+    scores = SHAPES[shape].double()
+    wanted = torch.tensor(by_bisection(scores.tolist(), alpha), dtype=torch.float64)
+    torch.testing.assert_close(regard.entmax(alpha)(scores), wanted, rtol=1e-11, atol=1e-13)
+    learned = regard.entmax(torch.tensor(alpha, dtype=torch.float64))(scores[None])[0]
+    torch.testing.assert_close(learned, wanted, rtol=1e-11, atol=1e-13)
+    single = regard.entmax(alpha)(scores.float())  # float32 holds (almost) these scores, and no threshold of theirs
+    wanted = torch.tensor(by_bisection(scores.float().tolist(), alpha))
+    torch.testing.assert_close(single, wanted.float(), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e3])
+def test_sparsemax_and_entmax_15_are_the_package_s(scale: float) -> None:
+    scores = torch.randn(3, 5, 11, dtype=torch.float64) * scale
+    torch.testing.assert_close(regard.sparsemax()(scores), package.sparsemax(scores, -1), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(regard.entmax(1.5)(scores), package.entmax15(scores, -1), rtol=1e-9, atol=1e-12)
+    for alpha in (1.1, 1.5, 2.0, 2.5):
+        wanted = package.entmax_bisect(scores, alpha, -1, n_iter=100)
+        torch.testing.assert_close(regard.entmax(alpha)(scores), wanted, rtol=1e-8, atol=1e-9)
+
+
+def test_gradients_are_the_package_s() -> None:
+    scores = torch.randn(7, 13, dtype=torch.float64, requires_grad=True)
+    push = torch.randn(7, 13, dtype=torch.float64)
+    for ours, theirs in (
+        (regard.sparsemax(), lambda s: package.sparsemax(s, -1)),
+        (regard.entmax(1.5), lambda s: package.entmax15(s, -1)),
+    ):
+        (mine,) = torch.autograd.grad((ours(scores) * push).sum(), scores)
+        (other,) = torch.autograd.grad((theirs(scores) * push).sum(), scores)
+        torch.testing.assert_close(mine, other)
+    alpha = torch.tensor(1.7, dtype=torch.float64, requires_grad=True)
+    mine = torch.autograd.grad((regard.entmax(alpha)(scores) * push).sum(), (scores, alpha))
+    other = torch.autograd.grad((package.entmax_bisect(scores, alpha, -1, n_iter=100) * push).sum(), (scores, alpha))
+    for one, two in zip(mine, other, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.05, 1.3, 1.5, 1.9, 2.0, 2.3, 3.0])
+def test_gradcheck_of_scores_and_order(alpha: float) -> None:
+    """First and second, away from where a key joins the support."""
+    scores = torch.tensor([[0.3, -0.2, 0.1, 0.25, -3.0], [1.0, 0.5, -0.5, -4.0, 0.9]], dtype=torch.float64)
+    scores.requires_grad_()
+    order = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(regard.entmax(alpha), (scores,))
+    assert gradgradcheck(regard.entmax(alpha), (scores,), atol=1e-4)
+    assert gradcheck(lambda s, a: regard.entmax(a)(s), (scores, order))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1 + 1e-9, 1 + 1e-6, 1.0001, 1.01])
+def test_the_gradient_of_the_order_near_one(alpha: float) -> None:
+    """Against a difference of the weights, with many digits, at two orders."""
+    scores = torch.randn(2, 5, dtype=torch.float64)
+    order = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    weights = regard.entmax(order)(scores)
+    for place in (0, 3):
+        (found,) = torch.autograd.grad(weights[:, place].sum(), order, retain_graph=True)
+        step = 1e-6
+        high, low = (
+            sum(by_bisection(row, max(alpha, 1 + step) + sign * step * 0.999)[place] for row in scores.tolist())
+            for sign in (1, -1)
+        )
+        assert found.item() == pytest.approx((high - low) / (2 * step * 0.999), rel=1e-4, abs=1e-5)
+
+
+def test_an_order_for_every_head() -> None:
+    alpha = torch.tensor([1.0, 1.3, 2.0, 4.0])
+    scores = torch.randn(3, 4, 5, 7)
+    together = regard.entmax(alpha)(scores)
+    each = torch.stack([regard.entmax(a)(scores[:, h]) for h, a in enumerate(alpha.tolist())], 1)
+    torch.testing.assert_close(together, each)
+    doubled = regard.entmax(alpha).mapped(lambda tensor, own: tensor[..., :1])
+    assert doubled.alpha.shape == (1,)
+    assert regard.sparsemax().mapped(lambda tensor, own: tensor + 1).alpha == 2.0
+
+
+@pytest.mark.parametrize("alpha", ORDERS)
+def test_nothing_infinite_and_nothing_hidden_gets_weight(alpha: float) -> None:
+    scores = torch.randn(3, 5, 7)
+    mask = torch.rand(3, 5, 7) < 0.5
+    mask[0, 0] = False
+    weights = regard.entmax(alpha)(scores, mask)
+    assert ((weights == 0) | mask).all()
+    torch.testing.assert_close(weights.sum(-1), mask.any(-1).float())
+    scores[1, 1, 2] = torch.nan
+    assert regard.entmax(alpha)(scores)[1, 1].isnan().all()
+    assert not regard.entmax(alpha)(scores)[1, 2].isnan().any()
+    assert regard.entmax(alpha)(torch.randn(3, 0)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0, 2.5])
+def test_gradients_are_finite_and_sum_to_nothing(alpha: float) -> None:
+    """Weights sum to one whatever the scores, so a gradient of theirs sums to zero over a row."""
+    scores = (torch.randn(3, 5, 7, dtype=torch.float64) * 2).requires_grad_()
+    weights = regard.entmax(alpha)(scores)
+    weights.backward(torch.randn_like(weights))
+    torch.testing.assert_close(scores.grad.sum(-1), torch.zeros(3, 5, dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+def test_a_nan_in_a_row_is_a_nan_in_its_gradient_alone() -> None:
+    scores = torch.randn(2, 3, dtype=torch.float64)
+    scores[0, 1] = torch.nan
+    scores.requires_grad_()
+    regard.sparsemax()(scores)[1].sum().backward()
+    assert torch.isfinite(scores.grad[1]).all()
+
+
+def as_if_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.core.entmax.may_look", lambda tensor: False)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.5, 2.0, 2.5, 20.0])
+def test_it_ends_without_looking(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where numbers may not be looked at, as many steps are made as are surely enough."""
+    scores = torch.randn(5, 7, dtype=torch.float64)
+    looked: Tensor = regard.entmax(alpha)(scores)
+    as_if_compiled(monkeypatch)
+    torch.testing.assert_close(regard.entmax(alpha)(scores), looked, rtol=1e-12, atol=1e-14)
