@@ -100,6 +100,29 @@ def test_gradcheck_of_scores_and_order(alpha: float) -> None:
     assert gradcheck(lambda s, a: regard.entmax(a)(s), (scores, order))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # PyTorch's own, in its jvp
+@pytest.mark.parametrize("alpha", [1.05, 1.5, 2.0, 2.3])
+def test_forward_mode(alpha: float) -> None:
+    """Derivatives along a direction are those of backward, for scores, order, and both."""
+    scores, along = torch.randn(2, 3, 1, 5, dtype=torch.float64), torch.randn(2, 3, 1, 5, dtype=torch.float64)
+    order, up = torch.full((3,), alpha, dtype=torch.float64), torch.rand(3, dtype=torch.float64)
+
+    def weights(s: Tensor, a: Tensor) -> Tensor:
+        return regard.entmax(a)(s)
+
+    of_scores, of_order = torch.autograd.functional.jacobian(weights, (scores, order))
+    by_scores = (of_scores.reshape(30, 30) @ along.flatten()).reshape(2, 3, 1, 5)
+    by_order = (of_order.reshape(30, 3) @ up).reshape(2, 3, 1, 5)
+    zero = torch.zeros_like
+    for s, a, wanted in ((along, zero(up), by_scores), (zero(along), up, by_order), (along, up, by_scores + by_order)):
+        _, found = torch.func.jvp(weights, (scores, order), (s, a))
+        torch.testing.assert_close(found, wanted)
+    _, found = torch.func.jvp(regard.entmax(alpha), (scores,), (along,))
+    torch.testing.assert_close(found, by_scores)
+    _, found = torch.func.jvp(lambda a: regard.entmax(a)(scores), (order,), (up,))
+    torch.testing.assert_close(found, by_order)
+
+
 @pytest.mark.parametrize("alpha", [1.0, 1 + 1e-9, 1 + 1e-6, 1.0001, 1.01])
 def test_the_gradient_of_the_order_near_one(alpha: float) -> None:
     """Against a difference of the weights, with many digits, at two orders."""

@@ -90,6 +90,12 @@ ERRORS = {
         "LogProbability(), one or a list. Remedy: see=[regard.Entropy(), regard.Top(8)].",
         lambda: attend(see=[regard.Top(2), "entropy"]),
     ),
+    "a number to see": says(
+        TypeError,
+        "see: came 3, wanted Weights(), Entropy(), Received(), Top(k), Map(), Tile(rows, keys), LogSumExp() or "
+        "LogProbability(), one or a list. Remedy: see=[regard.Entropy(), regard.Top(8)].",
+        lambda: attend(see=3),
+    ),
     "a query that is not there": says(
         IndexError,
         "Weights: query 5 of 5 was asked for; wanted -5 to 4. "

@@ -1,10 +1,13 @@
 """One question in one form: what is cleaned, split and drawn before a road computes."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
 import regard
 from regard.core.problem import Problem, prepare
+from regard.core.scores import Change, Pair
 
 QUERY, KEY, VALUE = torch.randn(2, 6, 5, 3), torch.randn(2, 2, 7, 3), torch.randn(2, 2, 7, 11)
 
@@ -57,6 +60,37 @@ def test_heads_that_only_parameters_have() -> None:
         torch.randn(6, 5, 3), KEY[0], VALUE[0], score=regard.additive(torch.randn(3, 1, 3)), grouped=True
     )
     assert wide.shape == (3, 6, 5, 11)
+
+
+@dataclass(frozen=True, eq=False)
+class Powered(Pair):
+    """A pair form of a user's own, with a parameter [*batch]: the sum of |q - k| to a learned power."""
+
+    power: torch.Tensor
+
+    def __call__(self, query: torch.Tensor | None, key: torch.Tensor) -> torch.Tensor:
+        assert query is not None
+        lag = (query.unsqueeze(-2) - key.unsqueeze(-3)).abs()
+        return -(lag ** self.power[..., None, None, None]).sum(-1)
+
+    def mapped(self, change: Change) -> "Powered":
+        return Powered(change(self.power, 0))
+
+
+@pytest.mark.parametrize("road", ["definition", "auto"])
+def test_a_pair_form_of_one_s_own_has_parameters(road: str) -> None:
+    """They widen the batch, and are split with the heads."""
+    power = torch.tensor([1.0, 2.0])
+    query, key = torch.randn(5, 3), torch.randn(7, 3)
+    context = regard.attend(query, key, key, score=Powered(power), backend=road)
+    for head in range(2):
+        torch.testing.assert_close(context[head], regard.attend(query, key, key, score=Powered(power[head])))
+    six = torch.rand(6) + 1
+    grouped = regard.attend(QUERY, KEY, VALUE, score=Powered(six), grouped=True, backend=road)
+    wanted = regard.attend(
+        QUERY, KEY.repeat_interleave(3, 1), VALUE.repeat_interleave(3, 1), score=Powered(six), backend="definition"
+    )
+    torch.testing.assert_close(grouped, wanted)
 
 
 def test_tokens_are_cleaned_where_a_mask_could_hide_them() -> None:
