@@ -168,7 +168,12 @@ TABLE = (
     Law(sight.a_mask_turned_twice_is_itself, exact, roads=HERE),
     Law(tensors.layout_does_not_matter, replace(exact, dropout=0.2)),
     Law(tensors.results_have_the_shape_and_type_of_the_call, replace(ANY, dropout=0.2)),
-    Law(tensors.meta_tensors_give_the_shapes, replace(ANY, dropout=0.2, long=0.0), cost=20),
+    Law(
+        tensors.meta_tensors_give_the_shapes,
+        replace(ANY, dropout=0.2, long=0.0),
+        roads=("definition", "fused", "auto"),
+        cost=20,
+    ),
     Law(
         tensors.autocast_is_casting_by_hand,
         replace(ANY, dtypes=(torch.float32,), scores=CASTABLE, normalisers=without(N, "given")),

@@ -60,6 +60,9 @@ def own_changes(case: Case, function: Callable[[Case, Rounding], Sequence[Tensor
     return most
 
 
+WIDE = ("context", "weights")
+
+
 @dataclass
 class Verdict:
     """What a comparison found."""
@@ -127,9 +130,9 @@ class Forward:
                 apart = apart & far(actual, wanted, 2 * self.plain[name], 0.0)
                 apart = apart & (torch.isfinite(actual) | torch.isfinite(self.known["values"][name]))
             elif tolerance == "own":
-                apart = apart & far(actual, wanted, self.own()[name], 0.0)
+                apart = apart & far(actual, wanted, 2 * self.own()[name], 0.0)
                 if bool(apart.any()):
-                    apart = apart & far(actual, wanted, self.own(MANY)[name], 0.0)
+                    apart = apart & far(actual, wanted, 2 * self.own(MANY)[name], 0.0) & ~self.overflown(name)
             if not bool(apart.any()):
                 self.verdict.compared.add(tolerance)
                 return
@@ -138,8 +141,14 @@ class Forward:
             f"{name}{list(place)}: came {actual[place].item():.9g}, wanted {wanted[place].item():.9g}, which is "
             f"{(actual.double() - wanted).abs()[place].item():.2g} off ({int(apart.sum())} of {apart.numel()} are); "
             f"twice plain PyTorch's error is {2 * self.plain[name].item():.2g}, "
-            f"the case's own {self.own(MANY)[name][place].item():.2g}"
+            f"twice the case's own {2 * self.own(MANY)[name][place].item():.2g}"
         )
+
+    def overflown(self, name: str) -> Tensor:
+        """Where scores are too large for the type in plain PyTorch too, so that a finite result would be luck."""
+        scores = plain(self.case).scores
+        rows = (scores.isnan() | (scores == torch.inf)).any(-1)
+        return rows.any(-1)[..., None] if name == "received" else rows[..., None] if name in WIDE else rows
 
     def undecided(self, weights: Tensor) -> Tensor | None:
         """Rows [*batch q] that choose another key than the truth does, and may: rounding changes the choice too."""

@@ -116,54 +116,30 @@ class DotTiles(Tiles):
         return to_query.reshape(self.shapes[0]), self.to_key.reshape(self.shapes[1]), ()
 
 
-class DistanceTiles(DotTiles):
-    """-scale |q - k|^2 = scale (2 (q-m) . (k-m) - |q-m|^2 - |k-m|^2), m the mean key.
+class SquareTiles(Tiles):
+    """What depends on |q - k|^2 alone, by differences: an expanded square would be all rounding where the points are
+    far from the origin, or near each other.
 
-    The distance does not change with m, and without it the squares of far-away points cancel to nothing in float32.
+    Backward, with x = |q - k|^2 and t = 2 dx,  dq = q sum t - t k  and  dk = k sum t - t^T q,  where q and k are taken
+    from a common centre, which changes neither.
     """
 
-    def __init__(self, problem: Problem, pair: DistancePair) -> None:
-        super().__init__(problem, Dot())
-        self.factor = pair.scale
-        middle = wide(problem.key).mean(-2, keepdim=True)
-        query = wide(problem.query) - middle  # over the batch of both
-        self.of_query = spread_of(query, 2, problem.batch)
-        self.wide_query = query.shape
-        self.query, self.key = flatten(query, 2), flatten(wide(problem.key) - middle, 2)
-        self.of_queries = self.query.square().sum(-1, keepdim=True)
-        self.of_keys = self.key.square().sum(-1)
-
-    def scores(self, run: Run, rows: range, columns: range, out: Tensor) -> None:
-        super().scores(run, rows, columns, out)
-        out.mul_(2).sub_(self.rows_of(self.of_queries, rows, run))
-        out.sub_(self.columns_of(self.of_keys, columns, run)[:, None]).clamp_max_(0.0).mul_(self.factor)
-
-    def backward(self, run: Run, rows: range, columns: range, gradient: Tensor) -> None:
-        super().backward(run, rows, columns, gradient)
-        query, key = self.rows_of(self.query, rows, run), self.columns_of(self.key, columns, run)
-        down, across = gradient.sum(-1)[..., None], gradient.sum(-2)[..., None]
-        self.of_query.add(self.to_query[:, rows.start : rows.stop], -down * query, *run)
-        self.of_key.add(self.to_key[:, columns.start : columns.stop], -across * key, *run)
-
-    def gradients(self) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        to_query = (2 * self.factor * self.to_query).reshape(self.wide_query).sum_to_size(self.shapes[0])
-        return to_query, (2 * self.factor * self.to_key).reshape(self.shapes[1]), ()
-
-
-class DictionaryTiles(Tiles):
-    """-power log(epsilon + |q - k|^2), by differences: near an exact match an expanded square would be all rounding."""
-
-    def __init__(self, problem: Problem, pair: DictionaryPair) -> None:
-        super().__init__(problem)
-        self.power, self.epsilon = pair.power, pair.epsilon
-
     def squares(self, run: Run, rows: range, columns: range) -> Tensor:
+        """|q - k|^2 of a tile, [run or 1, rows, columns]."""
         query, key = self.rows_of(self.query, rows, run), self.columns_of(self.key, columns, run)
         distance = torch.cdist(query.contiguous(), key.contiguous(), compute_mode="donot_use_mm_for_euclid_dist")
         return distance.square_()
 
+    @abstractmethod
+    def score(self, squares: Tensor) -> Tensor:
+        """The score of a squared distance, which may be overwritten."""
+
+    @abstractmethod
+    def slope(self, gradient: Tensor, run: Run, rows: range, columns: range) -> Tensor:
+        """Twice the gradient of the squared distances, from that of the scores."""
+
     def scores(self, run: Run, rows: range, columns: range, out: Tensor) -> None:
-        out.copy_(self.squares(run, rows, columns).add_(self.epsilon).log_().mul_(-self.power))
+        out.copy_(self.score(self.squares(run, rows, columns)))
 
     def start_backward(self) -> None:
         self.to_query = torch.zeros_like(self.query)
@@ -175,11 +151,39 @@ class DictionaryTiles(Tiles):
         key = self.columns_of(self.key, columns, run).expand(count, -1, -1)
         middle = key.mean(1, keepdim=True)
         query, key = query - middle, key - middle
-        share = gradient / self.squares(run, rows, columns).add_(self.epsilon) * (-2 * self.power)
-        to_query = share.sum(-1)[..., None] * query - torch.bmm(share, key)
-        to_key = share.sum(-2)[..., None] * key - torch.bmm(share.mT, query)
+        twice = self.slope(gradient, run, rows, columns)
+        to_query = twice.sum(-1)[..., None] * query - torch.bmm(twice, key)
+        to_key = twice.sum(-2)[..., None] * key - torch.bmm(twice.mT, query)
         self.of_query.add(self.to_query[:, rows.start : rows.stop], to_query, *run)
         self.of_key.add(self.to_key[:, columns.start : columns.stop], to_key, *run)
 
     def gradients(self) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         return self.to_query.reshape(self.shapes[0]), self.to_key.reshape(self.shapes[1]), ()
+
+
+class DistanceTiles(SquareTiles):
+    """-scale |q - k|^2"""
+
+    def __init__(self, problem: Problem, pair: DistancePair) -> None:
+        super().__init__(problem)
+        self.factor = -pair.scale
+
+    def score(self, squares: Tensor) -> Tensor:
+        return squares.mul_(self.factor)
+
+    def slope(self, gradient: Tensor, run: Run, rows: range, columns: range) -> Tensor:
+        return gradient * (2 * self.factor)
+
+
+class DictionaryTiles(SquareTiles):
+    """-power log(epsilon + |q - k|^2)"""
+
+    def __init__(self, problem: Problem, pair: DictionaryPair) -> None:
+        super().__init__(problem)
+        self.power, self.epsilon = pair.power, pair.epsilon
+
+    def score(self, squares: Tensor) -> Tensor:
+        return squares.add_(self.epsilon).log_().mul_(-self.power)
+
+    def slope(self, gradient: Tensor, run: Run, rows: range, columns: range) -> Tensor:
+        return gradient / self.squares(run, rows, columns).add_(self.epsilon) * (-2 * self.power)

@@ -81,3 +81,19 @@ def test_weights_of_zero_and_tiny_ones() -> None:
     _, seen = regard.attend(query, key, key, score=regard.additive(mild), see=see, backend="tiled")
     exact = by_tanh(query.double(), key.double(), mild.double()).softmax(-1)
     torch.testing.assert_close(seen.weights.double(), exact, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [0.0, 200.0])
+@pytest.mark.parametrize("large", [1.0, 1e4])
+@pytest.mark.parametrize("temperature", [1.0, 0.01])
+def test_where_errors_would_show_it_is_as_good_as_tanh(apart: float, large: float, temperature: float) -> None:
+    query, key = torch.randn(31, 3) - apart, torch.randn(2 * WIDTH + 31, 3) + apart
+    weight = torch.randn(3) * large
+    _, seen = regard.attend(
+        query, key, key, score=regard.additive(weight), normalise=regard.softmax(temperature), see=regard.Weights(),
+        backend="tiled",
+    )  # fmt: skip
+    exact = (by_tanh(*(side.double() for side in (query, key, weight))) / temperature).softmax(-1)
+    plain = (by_tanh(query, key, weight) / temperature).softmax(-1)
+    allowed = max(2 * (plain - exact).abs().max().item(), 1e-5)
+    assert (seen.weights - exact).abs().max() <= allowed
