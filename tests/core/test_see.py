@@ -51,7 +51,7 @@ THINGS = [
 ]
 
 
-@pytest.mark.parametrize("thing", THINGS, ids=repr)
+@pytest.mark.parametrize("thing", THINGS, ids=[f"{place} {thing.name}" for place, thing in enumerate(THINGS)])
 @pytest.mark.parametrize("edges", [(0, 11), (0, 4, 11), (0, 1, 2, 9, 11), (0, 5, 5, 11)])
 def test_blocks_of_rows_make_the_whole(thing: Thing, edges: tuple[int, ...]) -> None:
     of = rows()
