@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -14,7 +15,9 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def commit() -> str:
-    """The commit, with + behind it when the tree has changes of its own."""
+    """The commit, with + behind it when the tree has changes of its own; REGARD_COMMIT where there is no repository."""
+    if "REGARD_COMMIT" in os.environ:
+        return os.environ["REGARD_COMMIT"]
     here = Path(__file__).parent
     try:
         name = subprocess.run(

@@ -92,7 +92,7 @@ def scores_of(case: Case, rounding: Rounding) -> Tensor:
             return -options["scale"] * squared
         return -options["power"] * torch.log(options["epsilon"] + squared)
     if name == "own":
-        return -rounding.side((query.unsqueeze(-2) - key.unsqueeze(-3)).abs()).sum(-1)
+        return -(query.unsqueeze(-2) - key.unsqueeze(-3)).abs().sum(-1)
     if name.startswith("cosine"):
         query, key = (rounding.side(side / side.norm(dim=-1, keepdim=True).clamp_min(1e-6)) for side in (query, key))
     scores = query @ key.mT
@@ -191,7 +191,7 @@ def one_hot(by: Tensor, scores: Tensor) -> Tensor:
 def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     """[(a-1) s - t]_+ ^ 1/(a-1) (Peters et al., 2019) by bisection, and softmax where a is one."""
     exact = scores.dtype == torch.float64
-    order = (alpha - 1).clamp_min(1e-12 if exact else 1e-5)
+    order = (alpha - 1).clamp_min(1e-16 if exact else 1e-5)
     alive = (scores != -INFINITY).any(-1, keepdim=True)
     shifted = (order * (scores - scores.amax(-1, keepdim=True))).masked_fill(~alive, 0.0)
     weights = by_largest(shifted, order) if exact else by_threshold(shifted, order)
