@@ -131,8 +131,8 @@ def plain(query: Tensor | None, key: Tensor, value: Tensor) -> bool:
     try:
         shape, of_key, of_value = query.shape, key.shape, value.shape  # type: ignore[union-attr]
         return (
-            2 <= len(shape) <= 4 and shape[:-2] == of_key[:-2] == of_value[:-2] and shape[-1] == of_key[-1] != 0
-            and of_key[-2] == of_value[-2] != 0 and shape[-2] != 0
+            2 <= len(shape) <= 4 and shape[:-2] == of_key[:-2] == of_value[:-2] and shape[-1] == of_key[-1]
+            and of_key[-2] == of_value[-2] and 0 not in shape and 0 not in of_key and 0 not in of_value
             and query.dtype == key.dtype == value.dtype  # type: ignore[union-attr]
             and query.device == key.device == value.device  # type: ignore[union-attr]
             and key.is_floating_point()

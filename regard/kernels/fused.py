@@ -37,8 +37,8 @@ def refuses(problem: Problem) -> str | None:
         return "the bias is a rule, and it takes only tensors"
     if rounds_bias(problem):
         return f"the bias would be rounded to {str(problem.value.dtype).removeprefix('torch.')}"
-    if not problem.query.shape[-1] or not problem.queries or not problem.keys:
-        return "there are no queries, no keys or no features"
+    if not (problem.shape.numel() and problem.query.shape[-1] and problem.value.shape[-1]):
+        return "there is nothing to compute, and some of its kernels divide by how much there is"
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
         return "a torch.func transform or forward-mode differentiation is on"
     if not (is_causal(problem) or held(problem) <= LARGEST):

@@ -84,3 +84,10 @@ def test_what_attend_refuses_route_refuses_with_the_same_words() -> None:
             call(q, k, v, backend="fuse")
         texts.append(str(error.value))
     assert texts == ["backend: came 'fuse'. Did you mean 'fused'? Known: auto, definition, fused, tiled."] * 2
+
+
+@pytest.mark.parametrize("empty", [(0, 3, 7, 5), (2, 0, 7, 5), (2, 3, 0, 5), (2, 3, 7, 0)])
+def test_nothing_is_left_to_the_definition(empty: tuple[int, ...]) -> None:
+    side = torch.empty(empty)
+    assert regard.route(side, side, side).road != "fused"
+    assert regard.attend(side, side, side).shape == empty
