@@ -376,11 +376,13 @@ def bias(draw: Draw, name: str, shape: tuple[int, ...]) -> Part | None:
     scale = draw.magnitude()
     if name in ("tensor", "tensor with holes"):
         down, across = draw.choose((queries, queries, 1)), draw.choose((keys, keys, keys, 1))
+        if across == 1:  # the same for all keys of a row: a large one would only drown the scores
+            scale = min(scale, 3.0)
         tensors["bias"] = draw.normal(*batch_lead(draw, tuple(batch)), down, across, scale=scale)
         if name == "tensor with holes":
             fixed["holes"] = draw.booleans(*tensors["bias"].shape)
     elif name == "rule":
-        tensors["amplitude"] = draw.normal(*heads, scale=scale)
+        tensors["amplitude"] = draw.normal(*heads, scale=min(scale, 3.0))  # it repeats itself, as above
     else:
         options["align"] = draw.align()
         if name == "relative":

@@ -56,7 +56,8 @@ class Part:
 
 
 def taxicab(query: Tensor, key: Tensor) -> Tensor:
-    """A score: minus the sum of the absolute differences."""
+    """A score: minus the sum of the absolute differences, in a type that holds them."""
+    query, key = (side.to(torch.promote_types(side.dtype, torch.float32)) for side in (query, key))
     return -(query.unsqueeze(-2) - key.unsqueeze(-3)).abs().sum(-1)
 
 

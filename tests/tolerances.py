@@ -112,7 +112,12 @@ class Forward:
                 return list(found.values())
 
             most = own_changes(self.case, everything, count)
-            self.known[key] = dict(zip(names, most, strict=True))
+            own = dict(zip(names, most, strict=True))
+            # A weight that jumps from none to all has an entropy on the way, which few of the changes would meet.
+            jump = own["weights"].clamp_max(torch.e**-1)
+            jump = (-torch.xlogy(jump, jump)).sum(-1).where(own["weights"].gt(0.01).any(-1), 0.0)
+            own["entropy"] = torch.maximum(own["entropy"], jump)
+            self.known[key] = own
         return self.known[key]
 
     def check(self, name: str, actual: Tensor, skip: Tensor | None = None) -> None:
@@ -236,15 +241,16 @@ def check_top(forward: Forward, seen: regard.Seen, skip: Tensor | None) -> None:
     largest, best = truth.sort(dim=-1, descending=True, stable=True)
     largest, best, indices = largest[..., :k], best[..., :k], indices[..., :k]
     best = best.masked_fill(largest == 0, -1)
-    other = (indices != best) & ~((indices == -1) & (largest < 1e-30))  # too small for the type
+    named = truth.gather(-1, indices.clamp_min(0)).masked_fill(indices < 0, 0.0)
+    margin = (largest - named).abs()
+    # Weights that the type cannot tell apart may come in either order, and those too small for it not at all.
+    equal = 8 * torch.finfo(seen.top.values.dtype).eps * largest
+    other = (indices != best) & (margin > equal) & ~((indices == -1) & (largest < 1e-30))
     if skip is not None:
         other = other & ~skip[..., None]
     if not bool(other.any()):
         return
-    named = truth.gather(-1, indices.clamp_min(0)).masked_fill(indices < 0, 0.0)
-    margin = (largest - named).abs()
     near = margin <= forward.own()["weights"].amax(-1, keepdim=True)
-    near = near | (margin <= 1e-15 * largest)
     if not bool((near | ~other).all()):
         near = near | (
             margin <= torch.maximum(2 * forward.plain["weights"], forward.own(MANY)["weights"].amax(-1, keepdim=True))

@@ -40,6 +40,9 @@ def block(residual: type[nn.Module] = PreNorm, *, cross: bool = False, **options
 def from_torch(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> TransformerBlock:
     decoder = isinstance(layer, nn.TransformerDecoderLayer)
     norms = [layer.norm1, layer.norm2, *([layer.norm3] if decoder else [])]
+    for norm in norms:  # so that one in another's place is seen
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
     residual = PreNorm if layer.norm_first else PostNorm
     return TransformerBlock(
         MultiHeadAttention.from_torch(layer.self_attn),
@@ -58,8 +61,8 @@ def test_an_encoder_block_is_pytorchs(norm_first: bool) -> None:
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=norm_first).double()
     tokens, counts = numbers(BATCH, LENGTH, WIDTH), torch.tensor([LENGTH, 3])
     padding = torch.arange(LENGTH) >= counts[:, None]
-    wanted = theirs(tokens, src_key_padding_mask=padding)
     output = from_torch(theirs)(tokens, mask=lengths(keys=counts))
+    wanted = theirs(tokens, src_key_padding_mask=padding)
     close(output, wanted)
     close(torch.autograd.grad(output.square().sum(), tokens)[0], torch.autograd.grad(wanted.square().sum(), tokens)[0])
 
@@ -68,11 +71,11 @@ def test_an_encoder_block_is_pytorchs(norm_first: bool) -> None:
 def test_a_decoder_block_is_pytorchs(norm_first: bool) -> None:
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, HIDDEN, 0.0, batch_first=True, norm_first=norm_first).double()
     tokens, source, counts = numbers(BATCH, LENGTH, WIDTH), numbers(BATCH, SOURCE, WIDTH), torch.tensor([4, SOURCE])
+    output = from_torch(theirs)(tokens, source, mask=causal(), source_mask=lengths(keys=counts))
     wanted = theirs(
         tokens, source, tgt_mask=torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1),
         memory_key_padding_mask=torch.arange(SOURCE) >= counts[:, None],
     )  # fmt: skip
-    output = from_torch(theirs)(tokens, source, mask=causal(), source_mask=lengths(keys=counts))
     close(output, wanted)
     for ours, of_torch in zip(
         torch.autograd.grad(output.square().sum(), [tokens, source]),

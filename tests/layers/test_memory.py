@@ -59,6 +59,8 @@ def test_writing_gives_a_new_memory_and_leaves_the_old() -> None:
     assert (len(empty), len(first), len(second)) == (0, 3, ENTRIES)
     torch.testing.assert_close(first[query], before, rtol=0, atol=0)
     torch.testing.assert_close(second[query], Memory().write(keys, values)[query])
+    torch.testing.assert_close(torch.stack(second.keys()), keys, rtol=0, atol=0)
+    torch.testing.assert_close(torch.stack(second.values()), values, rtol=0, atol=0)
     with pytest.raises(AttributeError, match="cannot assign to field"):
         first.written = None
     with pytest.raises(TypeError, match=r"^memory: it is never changed\. Remedy: memory = memory\.write\(key, value\)"):

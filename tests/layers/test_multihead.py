@@ -125,6 +125,21 @@ def test_shared_heads_are_repeated_heads(key_heads: int) -> None:
     close(attention(query, key), attention.output(context.transpose(1, 2).flatten(-2)))
 
 
+def test_shared_heads_with_a_score_of_parameters() -> None:
+    """The key's matrix of the score is shared too."""
+    attention = layer(score=AdditiveScore(EACH, EACH, 5, HEADS, key_heads=1), key_heads=1)
+    score, tokens = attention.score, numbers(BATCH, LENGTH, WIDTH)
+    assert score.key_weight.shape == (1, 5, EACH)
+    apart = copy.deepcopy(attention)
+    apart.key_heads = HEADS
+    with torch.no_grad():
+        apart.score.key_weight = nn.Parameter(score.key_weight.expand(HEADS, 5, EACH).clone())
+        for ours, theirs in ((apart.key, attention.key), (apart.value, attention.value)):
+            ours.weight = nn.Parameter(theirs.weight.repeat(HEADS, 1))
+            ours.bias = nn.Parameter(theirs.bias.repeat(HEADS))
+    close(attention(tokens), apart(tokens))
+
+
 def test_shared_heads_with_scores_and_normalisers_of_their_own() -> None:
     attention = layer(
         score=AdditiveScore(EACH, EACH, 5, HEADS, key_heads=1), key_heads=1, normalise=LearnedEntmax(HEADS)
