@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     from regard.core.entmax import entmax as entmax, sparsemax as sparsemax
     from regard.core.hard import gumbel as gumbel, hard as hard
     from regard.core.importance import importance as importance
+    from regard.core.likelihood import LogProbability as LogProbability, LogSumExp as LogSumExp
     from regard.core.masks import allow as allow
     from regard.core.merge import merge_keys as merge_keys, merge_queries as merge_queries
     from regard.core.normalisers import edited as edited, given as given, softmax as softmax
@@ -26,8 +27,6 @@ if TYPE_CHECKING:  # what editors and type checkers read; tests/test_public.py h
     )
     from regard.core.see import (
         Entropy as Entropy,
-        LogProbability as LogProbability,
-        LogSumExp as LogSumExp,
         Map as Map,
         Received as Received,
         Tile as Tile,
@@ -54,8 +53,8 @@ __version__ = "0.1.0"
 PUBLIC = {
     "Attention": "regard.layers",
     "Entropy": "regard.core.see",
-    "LogProbability": "regard.core.see",
-    "LogSumExp": "regard.core.see",
+    "LogProbability": "regard.core.likelihood",
+    "LogSumExp": "regard.core.likelihood",
     "Map": "regard.core.see",
     "Memory": "regard.layers",
     "MultiHeadAttention": "regard.layers",

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.core.see import Best, Entropy, LogSumExp, Received, Thing, Tile, Top, Weights
+from regard.core.likelihood import LogSumExp
+from regard.core.see import Best, Entropy, Received, Thing, Tile, Top, Weights
 from regard.core.seen import Seen
 
 Part = tuple[Tensor, Seen]

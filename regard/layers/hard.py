@@ -33,9 +33,10 @@ from torch import Tensor, nn
 
 from regard.core.biases import Bias
 from regard.core.hard import Estimate, Gumbel, Hard, gumbel, hard
+from regard.core.likelihood import LogProbability
 from regard.core.masks import Mask
 from regard.core.normalisers import Softmax
-from regard.core.see import Entropy, LogProbability
+from regard.core.see import Entropy
 from regard.core.shapes import check_inputs, describe
 from regard.core.weigh import SOFTMAX
 from regard.kernels.attend import attend
