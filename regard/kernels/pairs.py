@@ -146,6 +146,8 @@ class SquareTiles(Tiles):
         self.to_key = torch.zeros_like(self.key)
 
     def backward(self, run: Run, rows: range, columns: range, gradient: Tensor) -> None:
+        if not len(columns):  # no keys have no centre
+            return
         count = gradient.shape[0]
         query = self.rows_of(self.query, rows, run).expand(count, -1, -1)
         key = self.columns_of(self.key, columns, run).expand(count, -1, -1)

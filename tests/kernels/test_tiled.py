@@ -1,5 +1,6 @@
 """The tiled road is the definition: values, everything seen and every gradient, whatever the blocks."""
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,7 +194,8 @@ def test_inputs_changed_in_place_are_noticed() -> None:
 def test_nothing_and_one(queries: int, keys: int, batch: tuple[int, ...]) -> None:
     mask: Mask | None = regard.causal() if keys else None
     bias: Bias | None = None
-    for normalise in (regard.softmax(), regard.entmax(1.5), regard.hard()):
+    pairs = (regard.scaled_dot(), regard.squared_distance(), regard.soft_dictionary(), regard.additive(torch.ones(5)))
+    for score, normalise in itertools.product(pairs, (regard.softmax(), regard.entmax(1.5), regard.hard())):
         query, key = (
             torch.randn(*batch, queries, 5, requires_grad=True),
             torch.randn(*batch, keys, 5, requires_grad=True),
@@ -202,7 +204,7 @@ def test_nothing_and_one(queries: int, keys: int, batch: tuple[int, ...]) -> Non
         answers = []
         for road in ("definition", "tiled"):
             context, seen = regard.attend(
-                query, key, key, normalise=normalise, mask=mask, bias=bias, see=see, backend=road
+                query, key, key, score=score, normalise=normalise, mask=mask, bias=bias, see=see, backend=road
             )
             slopes = torch.autograd.grad(context.sum() + seen.entropy.sum(), (query, key))
             answers.append([context, *tensors(seen), *slopes])
