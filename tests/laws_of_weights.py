@@ -224,7 +224,8 @@ def entmax_meets_its_conditions(case: Case, road: str) -> None:
     )
     alive = support.any(-1, keepdim=True)
     everywhere((high - low <= slack) | ~alive, "all keys with weight are on one level", (high - low).where(alive, 0.0))
-    least = lag - 1 / order  # of a key without weight
+    none = math.log(torch.finfo(scores.dtype).smallest_normal)  # below this a weight is too small for the type
+    least = lag + torch.expm1(order * none) / order
     everywhere(support | (least >= low - slack) | ~alive, "a key without weight lags behind the others", least)
 
 

@@ -100,7 +100,7 @@ def test_gradcheck_of_scores_and_order(alpha: float) -> None:
     assert gradcheck(lambda s, a: regard.entmax(a)(s), (scores, order))
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # PyTorch's own, in its jvp
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # PyTorch's own, in its jvp
 @pytest.mark.parametrize("alpha", [1.05, 1.5, 2.0, 2.3])
 def test_forward_mode(alpha: float) -> None:
     """Derivatives along a direction are those of backward, for scores, order, and both."""
