@@ -182,8 +182,8 @@ def check_chance(dropout: object, generator: object) -> None:
 
 def check_devices(score: Score, bias: Bias | None, device: torch.device) -> None:
     """Parameters are where the keys are."""
-    for name, tensor in vars(score).items():
-        if isinstance(tensor, Tensor):
+    for name in getattr(score, "__dataclass_fields__", ()):
+        if isinstance(tensor := getattr(score, name), Tensor):
             check_device(f"score ({name})", tensor, device)
     if bias is not None:
         bias.mapped(lambda tensor, _: check_device("bias", tensor, device))

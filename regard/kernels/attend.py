@@ -95,7 +95,7 @@ def attend(
     if precision not in ("exact", "half"):
         raise ValueError(f"precision: came {precision!r}.{nearest(str(precision), ['exact', 'half'])}")
     device = key.device.type if isinstance(key, Tensor) else "cpu"
-    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    autocast = device != "meta" and torch.is_autocast_enabled(device)  # meta tensors know no autocast
     if autocast:
         to = torch.get_autocast_dtype(device)
         query, key, value = rounded(query, to), rounded(key, to), rounded(value, to)
