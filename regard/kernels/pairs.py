@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,20 @@ from regard.kernels.spread import flatten, spread_of
 
 Run = tuple[int, int]
 """Batch elements, from and to."""
+
+WIDTH = 128  # keys in a strip of a tile whose pairs need several numbers
+
+
+def parts_of(span: range, width: int) -> Iterator[range]:
+    """The span in parts of this width."""
+    for start in range(span.start, span.stop, width):
+        yield range(start, min(start + width, span.stop))
+
+
+def strips(columns: range, tile: Tensor) -> Iterator[tuple[range, Tensor]]:
+    """Parts of the columns, each with its part of a tile [run rows columns]."""
+    for strip in parts_of(columns, WIDTH):
+        yield strip, tile[:, :, strip.start - columns.start : strip.stop - columns.start]
 
 
 class Tiles(ABC):
@@ -40,7 +54,7 @@ class Tiles(ABC):
         self.of_query = spread_of(problem.query, 2, problem.batch)
         self.of_key = spread_of(problem.key, 2, problem.batch)
         self.shapes = problem.query.shape, problem.key.shape
-        self.buffers: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
+        self.buffers: dict[tuple[int, ...], Tensor] = {}
         self.kept: tuple[Run, range, range] | None = None
 
     def twin(self) -> Tiles:
@@ -48,6 +62,12 @@ class Tiles(ABC):
         other = copy.copy(self)
         other.buffers, other.kept = {}, None
         return other
+
+    def buffer(self, *size: int) -> Tensor:
+        """Room to work in, made once per size."""
+        if size not in self.buffers:
+            self.buffers[size] = self.key.new_empty(size)
+        return self.buffers[size]
 
     def join(self, others: Sequence[Tiles]) -> None:
         """Add the gradients that gathered elsewhere."""

@@ -25,7 +25,7 @@ from regard.core.normalisers import INFINITY, Softmax
 from regard.core.problem import Problem
 from regard.core.scores import Change
 from regard.core.see import Parts, Thing, rows_before
-from regard.kernels.reciprocal import WIDTH
+from regard.kernels.pairs import WIDTH
 from regard.kernels.spread import flatten, spread_of
 from regard.kernels.walk import Block, Walk
 from regard.kernels.workers import together

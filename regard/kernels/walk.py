@@ -22,13 +22,15 @@ from regard.core.problem import Problem
 from regard.core.scores import Dot
 from regard.core.see import Parts, Received, Rows, Thing
 from regard.core.shapes import wide
-from regard.kernels.pairs import DictionaryTiles, DistanceTiles, DotTiles, Run, Tiles
-from regard.kernels.reciprocal import WIDTH, TanhTiles
+from regard.kernels.pairs import WIDTH, DictionaryTiles, DistanceTiles, DotTiles, Run, Tiles, parts_of
+from regard.kernels.rational import RationalTiles, group_size
 from regard.kernels.spread import flatten, spread_of
+from regard.kernels.tangents import TanhTiles
 from regard.kernels.workers import worth
 
 KNOWN = (Dot, DistancePair, DictionaryPair, TanhPair)
 CACHE = 2**18  # numbers of a tile that stay in a core's cache
+MANY = 2**21  # the same of a tile with several for each pair, where changing threads costs more than the cache saves
 DEVICE = 2**24  # the same where launches, not caches, are what to save
 
 
@@ -42,16 +44,18 @@ def tiles_of(problem: Problem) -> Tiles:
     if isinstance(pair, DictionaryPair):
         return DictionaryTiles(problem, pair)
     if isinstance(pair, TanhPair):
-        return TanhTiles(problem, pair)
+        size = group_size(problem, pair)
+        return RationalTiles(problem, pair, size) if size else TanhTiles(problem, pair)
     raise TypeError(f"tiled: {type(pair).__name__} is not among {', '.join(known.__name__ for known in KNOWN)}")
 
 
 def block_sizes(problem: Problem, features: int, columns: int, workers: int = 1) -> tuple[int, int]:
     """How many batch elements and how many rows make a block whose tiles fit, with a block for every worker."""
-    budget = CACHE if problem.key.device.type == "cpu" else DEVICE
+    budget = DEVICE if problem.key.device.type != "cpu" else MANY if features > 1 else CACHE
     total, queries = max(problem.batch.numel(), 1), max(problem.queries, 1)
     across = max(min(columns, WIDTH) * features if features > 1 else columns, 1)
-    rows = max(1, min(budget // across, queries))
+    rows = budget // across
+    rows = max(1, min(rows - rows % 32 if rows > 32 else rows, queries))
     elements = max(1, min(budget // (across * rows), total))
     if total >= workers:
         return min(elements, -(-total // workers)), rows
@@ -125,7 +129,8 @@ class Walk:
             if not mine:
                 continue
             rows = range(first, min(first + height, problem.queries))
-            for columns in parts_of(problem.span(rows), width):
+            span = problem.span(rows)
+            for columns in [span] if width is None else parts_of(span, width):
                 mask, bias = problem.mask_tile(rows, columns), problem.bias_tile(rows, columns)
                 if mask is False and width is not None:
                     continue
@@ -205,15 +210,6 @@ class Walk:
             scores = torch.nn.functional.pad(scores, around, value=-INFINITY)
         rows = Rows(weights, scores, block.rows.start, self.problem.queries, self.normalise_of(block))
         return [run_of(thing, block.run).part(rows) for thing in self.things]
-
-
-def parts_of(span: range, width: int | None) -> Iterator[range]:
-    """The span in parts of this width; as it is, even if empty, without one."""
-    if width is None:
-        yield span
-        return
-    for start in range(span.start, span.stop, width):
-        yield range(start, min(start + width, span.stop))
 
 
 def run_of(thing: Thing, run: Run) -> Thing:

@@ -5,7 +5,10 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.kernels.reciprocal import WIDTH
+from regard.core.additive import TanhPair
+from regard.core.problem import Problem
+from regard.kernels.pairs import WIDTH
+from regard.kernels.rational import group_size
 
 
 def by_tanh(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
@@ -97,3 +100,58 @@ def test_where_errors_would_show_it_is_as_good_as_tanh(apart: float, large: floa
     plain = (by_tanh(query, key, weight) / temperature).softmax(-1)
     allowed = max(2 * (plain - exact).abs().max().item(), 1e-5)
     assert (seen.weights - exact).abs().max() <= allowed
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_groups_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirteen features are not a multiple of most of these; the weight is its own for each of two heads."""
+    monkeypatch.setattr("regard.kernels.walk.group_size", lambda problem, pair: size)
+    query = torch.randn(3, 1, 29, 13, dtype=torch.float64, requires_grad=True)
+    key = torch.randn(2, WIDTH + 31, 13, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(2, 13, dtype=torch.float64, requires_grad=True)
+    value, upstream = torch.randn(WIDTH + 31, 5, dtype=torch.float64), torch.randn(3, 2, 29, 5, dtype=torch.float64)
+    found = []
+    for road in ("definition", "tiled"):
+        context = regard.attend(query, key, value, score=regard.additive(weight), backend=road)
+        found.append((context, *torch.autograd.grad(context, (query, key, weight), upstream)))
+    for exact, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, exact, atol=1e-11, rtol=1e-9)
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many features each call has let share a denominator."""
+    asked: list[int] = []
+
+    def ask(problem: Problem, pair: TanhPair) -> int:
+        asked.append(group_size(problem, pair))
+        return asked[-1]
+
+    monkeypatch.setattr("regard.kernels.walk.group_size", ask)
+    return asked
+
+
+def call(queries: int, reach: float) -> None:
+    query, key = torch.full((queries, 13), reach), torch.full((2 * WIDTH + 1, 13), -reach)
+    regard.attend(query, key, key, score=regard.additive(torch.randn(13) / 8), backend="tiled")
+
+
+@pytest.mark.parametrize(
+    ("queries", "reach", "size"),
+    [(257, 1.0, 4), (257, 4.9, 3), (257, 7.4, 2), (31, 1.0, 2), (31, 14.0, 1), (31, 16.0, 0)],
+)
+def test_as_many_features_share_a_denominator_as_allowed(
+    queries: int, reach: float, size: int, sizes: list[int]
+) -> None:
+    call(queries, reach)
+    assert set(sizes) == {size}
+
+
+def test_products_that_round_their_inputs_are_not_used(sizes: list[int]) -> None:
+    known = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        call(31, 1.0)
+    finally:
+        torch.set_float32_matmul_precision(known)
+    assert set(sizes) == {0}
