@@ -47,17 +47,21 @@ def nearest(name: str, options: Iterable[str]) -> str:
 
 def broadcast(name: str, shapes: Sequence[tuple[str, torch.Size]]) -> torch.Size:
     """The shape that all of them broadcast to, or an error that lists them by name."""
-    first = shapes[0][1]
-    if all(shape == first for _, shape in shapes):
-        return first
-    try:
-        return torch.Size(torch.broadcast_shapes(*(shape for _, shape in shapes)))
-    except RuntimeError:
-        listed = ", ".join(f"{who} {list(shape)}" for who, shape in shapes)
-        raise ValueError(
-            f"{name}: these leading dimensions do not broadcast: {listed}. Wanted: equal sizes, or 1, from the right. "
-            f"Remedy: unsqueeze a dimension where one is missing, or pass grouped=True if key heads are shared."
-        ) from None
+    whole: list[int] = []  # from the right
+    for _, shape in shapes:
+        for place, size in enumerate(reversed(shape)):
+            if place == len(whole):
+                whole.append(size)
+            elif whole[place] == 1:
+                whole[place] = size
+            elif size not in (1, whole[place]):
+                listed = ", ".join(f"{who} {list(each)}" for who, each in shapes)
+                raise ValueError(
+                    f"{name}: these leading dimensions do not broadcast: {listed}. Wanted: equal sizes, or 1, from the "
+                    f"right. Remedy: unsqueeze a dimension where one is missing, or pass grouped=True if key heads are "
+                    f"shared."
+                )
+    return torch.Size(reversed(whole))
 
 
 def fits(shape: Sequence[int], whole: Sequence[int]) -> bool:

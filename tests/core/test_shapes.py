@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from hypothesis import given, strategies as st
 
 from regard.core.shapes import (
     broadcast,
@@ -48,6 +49,21 @@ def test_wide() -> None:
 )
 def test_broadcast(shapes: list[tuple[int, ...]], wanted: tuple[int, ...]) -> None:
     assert broadcast("all", [(str(i), torch.Size(shape)) for i, shape in enumerate(shapes)]) == wanted
+
+
+sizes = st.lists(st.sampled_from([0, 1, 1, 2, 3]), max_size=4).map(tuple)
+
+
+@given(st.lists(sizes, min_size=1, max_size=4))
+def test_broadcast_is_torch_s(shapes: list[tuple[int, ...]]) -> None:
+    named = [(str(place), torch.Size(shape)) for place, shape in enumerate(shapes)]
+    try:
+        wanted = torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        with pytest.raises(ValueError, match="do not broadcast"):
+            broadcast("all", named)
+    else:
+        assert broadcast("all", named) == wanted
 
 
 @pytest.mark.parametrize(
