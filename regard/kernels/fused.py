@@ -17,7 +17,7 @@ from regard.core.finite import poison
 from regard.core.normalisers import INFINITY, Softmax
 from regard.core.problem import Problem
 from regard.core.scores import Dot
-from regard.core.shapes import HALF
+from regard.core.shapes import HALF, wide
 from regard.core.windows import Window
 
 LARGEST = 2**28  # numbers in a mask or bias that is made whole for PyTorch
@@ -36,7 +36,7 @@ def refuses(problem: Problem) -> str | None:
     if problem.bias is not None and not isinstance(problem.bias, Dense):
         return "the bias is a rule, and it takes only tensors"
     if rounds_bias(problem):
-        return f"the bias would be rounded to {str(problem.value.dtype).removeprefix('torch.')}"
+        return f"the bias would be rounded to {str(taken(problem)).removeprefix('torch.')}"
     if not (problem.shape.numel() and problem.query.shape[-1] and problem.value.shape[-1]):
         return "there is nothing to compute, and some of its kernels divide by how much there is"
     if torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0:
@@ -46,12 +46,20 @@ def refuses(problem: Problem) -> str | None:
     return None
 
 
+def taken(problem: Problem) -> torch.dtype:
+    """The type that PyTorch's kernel computes in: the values', or float32 for sides that float16 may not hold."""
+    value = problem.value.dtype
+    if value != torch.float16:
+        return value
+    return torch.promote_types(torch.promote_types(problem.query.dtype, problem.key.dtype), value)
+
+
 def rounds_bias(problem: Problem) -> bool:
-    """Whether the bias, over the temperature, is more exact than what PyTorch takes it in: the values' type."""
+    """Whether the bias, over the temperature, is more exact than what PyTorch takes it in."""
     if not isinstance(problem.bias, Dense):
         return False
-    own, taken = problem.bias.tensor.dtype, problem.value.dtype
-    return torch.promote_types(own, taken) != taken or (taken in HALF and fixed_temperature(problem) != 1.0)
+    own, to = problem.bias.tensor.dtype, taken(problem)
+    return torch.promote_types(own, to) != to or (to in HALF and fixed_temperature(problem) != 1.0)
 
 
 def is_causal(problem: Problem) -> bool:
@@ -120,7 +128,7 @@ def attend_fused(problem: Problem) -> Tensor:
     lost = lost_rows(problem, seen, causal)
     if lost is not None:
         context = poison(context, lost)
-    return problem.joined(context, 2)
+    return problem.joined(context, 2).to(problem.value.dtype)
 
 
 def fixed_scale(problem: Problem) -> float:
@@ -140,7 +148,7 @@ def fixed_temperature(problem: Problem) -> float:
 def whole_bias(problem: Problem) -> Tensor | None:
     """The bias as one tensor, divided by the temperature as the scores are."""
     added, temperature = problem.bias_tile(*everything(problem)), fixed_temperature(problem)
-    return added if added is None or temperature == 1.0 else added / temperature
+    return added if added is None or temperature == 1.0 else wide(added) / temperature
 
 
 def everything(problem: Problem) -> tuple[range, range]:
@@ -170,12 +178,12 @@ def hiding(seen: Tensor | None, added: Tensor | None) -> tuple[Tensor | None, Te
 
 def four_dimensions(problem: Problem) -> tuple[Tensor, Tensor, Tensor]:
     """Query, key and value as [batch heads length width] of one type, which is what PyTorch's kernels are made for."""
-    batch = problem.shape[:-2]
+    batch, dtype = problem.shape[:-2], taken(problem)
     heads = batch[-1:] or torch.Size((1,))
     lead = batch[:-1]
 
     def flat(tensor: Tensor, own: torch.Size) -> Tensor:
-        tensor = tensor.to(problem.value.dtype).expand(*lead, *own, *tensor.shape[-2:])
+        tensor = tensor.to(dtype).expand(*lead, *own, *tensor.shape[-2:])
         return tensor.reshape(lead.numel(), *own, *tensor.shape[-2:])
 
     if problem.groups == 1:

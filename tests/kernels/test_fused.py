@@ -87,3 +87,19 @@ def test_half_types_are_as_good_as_pytorch(dtype: torch.dtype) -> None:
         assert ours.dtype == dtype
         error, allowed = ((found.double() - exact).abs().max().item() for found in (ours, plain))
         assert error <= max(2 * allowed, 1e-5)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_sides_that_float16_cannot_hold(temperature: float) -> None:
+    """A learned scale multiplies the query, here beyond 65,504; the scores themselves are small."""
+    query, key, value = torch.randn(3, 7, 5) * 1e4, torch.randn(3, 11, 5) * 1e-4, torch.randn(3, 11, 2)
+    sides = [side.half() for side in (query, key, value)]
+    bias = torch.randn(7, 11).half()
+    for scale in (torch.tensor([-40.0, 17.0, 23.0]), torch.tensor([0.5, 1.0, -1.0])):
+        exact, ours = (
+            regard.attend(*of, score=regard.dot(scale.to(of[0].dtype)), normalise=regard.softmax(temperature),
+                          bias=bias.to(of[0].dtype), backend=road)
+            for of, road in (([side.double() for side in sides], "definition"), (sides, "fused"))
+        )  # fmt: skip
+        assert ours.dtype == torch.float16
+        torch.testing.assert_close(ours.double(), exact, atol=2e-3, rtol=2e-3)
