@@ -155,6 +155,12 @@ class Forward:
         rows = (scores.isnan() | (scores == torch.inf)).any(-1)
         return rows.any(-1)[..., None] if name == "received" else rows[..., None] if name in WIDE else rows
 
+    def leave_out_overflown(self, other: Tensor) -> Tensor:
+        """What differs [*batch q n], without rows whose scores are too large for the type; these are counted."""
+        lost = self.overflown("entropy")[..., None]
+        self.verdict.left_out += int((other & lost).any(-1).sum())
+        return other & ~lost
+
     def undecided(self, weights: Tensor) -> Tensor | None:
         """Rows [*batch q] that choose another key than the truth does, and may: rounding changes the choice too."""
         other = (weights - self.truth["weights"]).abs().gt(0.5).any(-1)
@@ -250,6 +256,7 @@ def check_top(forward: Forward, seen: regard.Seen, skip: Tensor | None) -> None:
         other = other & ~skip[..., None]
     if not bool(other.any()):
         return
+    other = forward.leave_out_overflown(other)
     near = margin <= forward.own()["weights"].amax(-1, keepdim=True)
     if not bool((near | ~other).all()):
         near = near | (
@@ -271,6 +278,7 @@ def check_support(forward: Forward, weights: Tensor) -> None:
     other = other | ((weights > 0) & (truth == 0))
     if not bool(other.any()):
         return
+    other = forward.leave_out_overflown(other)
     own = torch.maximum(2 * forward.plain["weights"], forward.own()["weights"])
     near = torch.maximum(truth, weights.to(truth.dtype)) <= FIXED[weights.dtype][0] + own
     forward.verdict.left_out += int((other & near).any(-1).sum())
