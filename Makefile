@@ -1,7 +1,7 @@
 # Every word a contributor types; `make` alone lists them. Needs python3 (3.11 or newer) and make, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test map coverage demo bench gpu docs soak clean
+.PHONY: help setup check format test map coverage demo bench gpu docs soak mutants clean
 
 VENV    := .venv
 BIN     := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -85,6 +85,10 @@ docs: $(READY) ## build the pages into site/
 soak: $(READY) ## random cases against the definition, for hours: CASES=2000000 SEED=0
 	@$(PY) -m benchmarks.soak --cases $(CASES) --seed $(SEED)
 
+mutants: $(READY) ## break core/ in every way, and count what its tests miss: an hour or two
+	@$(BIN)/mutmut run --max-children $(WORKERS)
+	@$(PY) -m benchmarks.mutants
+
 clean: ## remove what was built and cached; .venv stays
-	@rm -rf build dist site htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
+	@rm -rf build dist site htmlcov mutants .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
 	@find regard tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
