@@ -16,6 +16,11 @@ ERRORS = {
         "query: came list, wanted a torch.Tensor. Remedy: torch.as_tensor(query).",
         lambda: attend(query=[1.0]),
     ),
+    "a key that is a list": says(
+        TypeError,
+        "key: came list, wanted a torch.Tensor. Remedy: torch.as_tensor(key).",
+        lambda: attend(key=[1.0]),
+    ),
     "integers": says(
         TypeError,
         "value: came int64[2, 7, 11], wanted a floating-point tensor. Remedy: value.float(), or embed it.",
@@ -44,6 +49,12 @@ ERRORS = {
         "query: its type is float32[2, 5, 3] but key is float64[2, 7, 3]; wanted one type. "
         "Remedy: query.to(key.dtype), or torch.autocast around the model.",
         lambda: attend(key=KEY.double(), value=VALUE.double()),
+    ),
+    "types without a query": says(
+        TypeError,
+        "value: its type is float64[2, 7, 11] but key is float32[2, 7, 3]; wanted one type. "
+        "Remedy: value.to(key.dtype), or torch.autocast around the model.",
+        lambda: attend(query=None, value=VALUE.double(), score=regard.importance(torch.randn(3))),
     ),
     "devices": says(
         ValueError,

@@ -26,6 +26,7 @@ def test_describe() -> None:
 
 def test_nearest() -> None:
     assert nearest("tild", ["tiled", "fused"]) == " Did you mean 'tiled'? Known: fused, tiled."
+    assert nearest("tried out", ["tiled"]) == " Did you mean 'tiled'? Known: tiled.", "half alike is near enough"
     assert nearest("xyz", ["tiled", "fused"]) == " Known: fused, tiled."
 
 
