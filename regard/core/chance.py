@@ -24,9 +24,8 @@ def mix(x: Tensor) -> Tensor:
 
 def draw_seed(generator: torch.Generator | None, device: torch.device) -> Tensor:
     """One seed for one call, [2] of 32 bits each, from the generator or from PyTorch's own."""
-    if generator is not None and generator.device != device:
-        return torch.randint(0, LOW, (2,), generator=generator, device=generator.device).to(device)
-    return torch.randint(0, LOW, (2,), generator=generator, device=device)
+    origin = device if generator is None else generator.device
+    return torch.randint(LOW, (2,), generator=generator, device=origin).to(device)
 
 
 def bits(seed: Tensor, batch: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

@@ -13,8 +13,15 @@ from torch import Tensor
 
 
 def unsound(tensor: Tensor) -> Tensor:
-    """[*batch tokens width] -> [*batch tokens], True where a token holds NaN or infinity."""
-    return ~torch.isfinite(tensor.detach()).all(-1)
+    """[*batch tokens width] -> [*batch tokens], True where a token holds NaN or infinity.
+
+    The largest magnitude is then one of the two; finding it is a single pass, and keeps no mark for every number.
+    """
+    if not tensor.shape[-1]:
+        return torch.zeros(tensor.shape[:-1], dtype=torch.bool, device=tensor.device)
+    return ~torch.isfinite(
+        torch.linalg.vector_norm(tensor.detach(), torch.inf, tensor.dim() - 1)
+    )  # not -1: a meta tensor without numbers refuses it
 
 
 def without(tensor: Tensor, tokens: Tensor) -> Tensor:

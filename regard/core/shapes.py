@@ -95,8 +95,7 @@ def check_device(name: str, tensor: Tensor, device: torch.device) -> Tensor:
 
 def check_called(name: str, value: object) -> None:
     """One of our own functions, where what it makes is wanted."""
-    module = getattr(value, "__module__", "")
-    if isinstance(value, FunctionType) and module.split(".")[0] == "regard":
+    if isinstance(value, FunctionType) and (value.__module__ or "").split(".")[0] == "regard":
         raise TypeError(
             f"{name}: came the function {value.__name__} itself; wanted what it makes. "
             f"Remedy: call it: {name}=regard.{value.__name__}(…)."

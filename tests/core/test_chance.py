@@ -105,3 +105,25 @@ def test_a_generator_of_another_device_is_asked_there() -> None:
 def test_places_number_the_batch() -> None:
     assert chance.places(torch.Size((2, 3)), torch.device("cpu")).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert chance.places(torch.Size(()), torch.device("cpu")).tolist() == 0
+
+
+def test_a_seed_comes_from_the_generator_and_goes_where_it_is_wanted() -> None:
+    """A generator on the CPU serves keys that are elsewhere; without one, PyTorch's own state moves on."""
+    cpu, meta = torch.device("cpu"), torch.device("meta")
+    first, again = (torch.Generator().manual_seed(7) for _ in range(2))
+    seed = chance.draw_seed(first, cpu)
+    assert torch.equal(seed, torch.randint(0, 0xFFFFFFFF, (2,), generator=again))
+    away = chance.draw_seed(first, meta)
+    assert (away.device, away.shape, away.dtype) == (meta, (2,), torch.int64)
+    chance.draw_seed(again, cpu)
+    assert torch.equal(first.get_state(), again.get_state()), "the draw for another device used the generator"
+    torch.manual_seed(11)
+    known = torch.randint(0, 0xFFFFFFFF, (2,))
+    torch.manual_seed(11)
+    assert torch.equal(chance.draw_seed(None, cpu), known)
+    assert chance.draw_seed(None, meta).device == meta
+
+
+def test_places_count_the_batch_where_it_is() -> None:
+    assert chance.places(torch.Size((2, 3)), torch.device("cpu")).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert chance.places(torch.Size((2, 3)), torch.device("meta")).device.type == "meta"

@@ -29,3 +29,10 @@ def test_distances_are_right_far_from_the_origin(dtype: torch.dtype, offset: flo
     for score in (regard.squared_distance(), regard.soft_dictionary()):
         wanted = score(query.double(), key.double())
         torch.testing.assert_close(score(query, key).double(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_they_are_without_arguments() -> None:
+    query, key = torch.randn(5, 3, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
+    torch.testing.assert_close(regard.squared_distance()(query, key), -torch.cdist(query, key).square())
+    share = 1 / (1e-3 + torch.cdist(query, key).square()).sqrt()
+    torch.testing.assert_close(regard.soft_dictionary()(query, key).exp(), share)

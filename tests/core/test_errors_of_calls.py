@@ -250,6 +250,11 @@ ERRORS = {
         "Remedy: positions=torch.arange(7), counted from the cache's length.",
         lambda: rotated(torch.randn(2, 7, 4), torch.arange(5)),
     ),
+    "whole numbers to rotate": says(
+        TypeError,
+        "tensor: came int64[7, 4], wanted a floating-point tensor. Remedy: tensor.float(), or embed it.",
+        lambda: rotated(torch.ones(7, 4, dtype=torch.int64), torch.arange(7)),
+    ),
     "a backend": says(
         ValueError,
         "backend: came 'tild'. Did you mean 'tiled'? Known: auto, definition, fused, tiled.",

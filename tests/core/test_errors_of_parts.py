@@ -5,7 +5,7 @@ import torch
 
 import regard
 from regard.core.additive import position_terms, window_terms
-from tests.errors import attend, hold, says
+from tests.errors import KEY, QUERY, attend, hold, says
 
 TRUE = torch.ones(5, 7, dtype=torch.bool)
 
@@ -33,6 +33,29 @@ ERRORS = {
         "bias: came float32[5] for the key side float32[2, 7, 4]; wanted [*batch, 4] with a batch that broadcasts with "
         "[2]. Remedy: unsqueeze a dimension where one is missing.",
         lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(4, 3), torch.randn(5))),
+    ),
+    "importance's vector": says(
+        TypeError,
+        "vector: came int64[3], wanted a floating-point tensor. Remedy: vector.float(), or embed it.",
+        lambda: regard.importance(torch.ones(3, dtype=torch.int64)),
+    ),
+    "importance's heads": says(
+        ValueError,
+        "weight: came float32[5, 4, 3] for key float32[2, 7, 3]; wanted [*batch, 4, 3] with a batch that broadcasts "
+        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
+        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(5, 4, 3))),
+    ),
+    "a query for importance itself": says(
+        ValueError,
+        "query: came float32[2, 5, 3], wanted None: learned importance has no query but its own vector. "
+        "Remedy: query=None, or a score that compares (additive, bilinear).",
+        lambda: regard.importance(torch.randn(3))(QUERY, KEY),
+    ),
+    "distance's width": says(
+        ValueError,
+        "query: came float32[2, 5, 4], its width is 4; wanted width 3, as the key's is: key float32[2, 7, 3]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: regard.squared_distance()(torch.randn(2, 5, 4), KEY),
     ),
     "bilinear's query": says(
         ValueError,
@@ -78,6 +101,11 @@ ERRORS = {
         ValueError,
         "epsilon: came 0, wanted a positive number: at 0 an exact match divides by zero. Remedy: 1e-3.",
         lambda: regard.soft_dictionary(epsilon=0),
+    ),
+    "the dictionary's power of zero": says(
+        ValueError,
+        "power: came 0, wanted a positive number. Remedy: 0.5, the inverse distance.",
+        lambda: regard.soft_dictionary(0),
     ),
     "the dictionary's power": says(
         ValueError,

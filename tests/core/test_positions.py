@@ -40,3 +40,21 @@ def test_half_types_come_back_as_they_were() -> None:
     tensor = torch.randn(3, 4, dtype=torch.bfloat16)
     assert rotated(tensor, torch.arange(3)).dtype == torch.bfloat16
     torch.testing.assert_close(rotated(tensor, torch.zeros(3)), tensor)
+
+
+def test_they_are_made_where_the_positions_are() -> None:
+    places = torch.arange(5, device="meta")
+    assert frequencies(6, 100.0, places.device).device == places.device
+    assert sinusoids(places, 6).device == places.device
+    assert rotated(torch.randn(5, 6, device="meta"), places).device == places.device
+
+
+def test_the_longest_wave_is_ten_thousand_unless_told() -> None:
+    tensor, places = torch.randn(3, 4, dtype=torch.float64), torch.tensor([0, 113, 10007])
+    assert torch.equal(rotated(tensor, places), rotated(tensor, places, longest=10000.0))
+    assert not torch.equal(rotated(tensor, places), rotated(tensor, places, longest=10001.0))
+
+
+@pytest.mark.parametrize("width", [2, 4, 6, 8])
+def test_any_even_width(width: int) -> None:
+    assert sinusoids(torch.arange(5), width).shape == (5, width)
