@@ -149,25 +149,26 @@ def relative(table: Tensor, *, align: Align = "end") -> Relative:
 
 @dataclass(frozen=True, eq=False)
 class Alibi(Bias):
-    """-slope * distance"""
+    """-slope * distance; a number of heads stands for the paper's slopes, made where the keys are"""
 
-    slopes: Tensor
+    slopes: int | Tensor
     align: Align = "end"
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
         distance = gaps(rows, columns, shape, self.align, device).abs()
-        return -wide(self.slopes)[..., None, None] * distance  # far away, half types know no single steps
+        slopes = self.slopes if isinstance(self.slopes, Tensor) else alibi_slopes(self.slopes, device)
+        return -wide(slopes)[..., None, None] * distance  # far away, half types know no single steps
 
     def mapped(self, change: Change) -> Bias:
-        return Alibi(change(self.slopes, self.slopes.dim()), self.align)
+        return Alibi(change(self.slopes, self.slopes.dim()), self.align) if isinstance(self.slopes, Tensor) else self
 
 
-def alibi_slopes(heads: int) -> Tensor:
+def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
     """The slopes of Press et al. (2022): 2^(-8 h / H), and every second one of the next power of two in between."""
-    power = 2 ** int(math.log2(heads))
-    slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-    between = [2 ** (-8 * (i + 1) / (2 * power)) for i in range(0, 2 * power, 2)]
-    return torch.tensor(slopes + between[: heads - power])
+    power = 1 << (heads.bit_length() - 1)
+    head = torch.arange(1, heads + 1, device=device)
+    halves = torch.where(head <= power, 2 * head, 2 * (head - power) - 1)  # of a step of -8 / H in the exponent
+    return torch.exp2(halves * (-4.0 / power))
 
 
 def alibi(slopes: int | Tensor, *, align: Align = "end") -> Alibi:
@@ -175,8 +176,8 @@ def alibi(slopes: int | Tensor, *, align: Align = "end") -> Alibi:
     if isinstance(slopes, int):
         if slopes < 1:
             raise ValueError(f"slopes: came {slopes} heads, wanted one or more. Remedy: the number of query heads.")
-        slopes = alibi_slopes(slopes)
-    check_tensor("slopes", slopes, 0)
+    else:
+        check_tensor("slopes", slopes, 0)
     return Alibi(slopes, check_align(align))
 
 

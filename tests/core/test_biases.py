@@ -124,10 +124,10 @@ def test_biases_add_up() -> None:
     [
         Dense(torch.randn(3, 5, 7)),
         regard.relative(torch.randn(3, 9)),
-        regard.alibi(3),
+        regard.alibi(torch.rand(3)),
         regard.t5_buckets(torch.randn(3, 8)),
         regard.rule(lambda i, j, w: w * (i - j), torch.randn(3, 1, 1)),
-        regard.alibi(3) + torch.randn(3, 5, 7),
+        regard.alibi(torch.rand(3)) + torch.randn(3, 5, 7),
         Turned(regard.relative(torch.randn(3, 9))),
     ],
     ids=lambda bias: type(bias).__name__,
@@ -149,6 +149,12 @@ def test_parts_and_changes(bias: regard.core.biases.Bias) -> None:
 
     torch.testing.assert_close(whole(bias.mapped(doubled), *shape), 2 * everything)
     assert events
+
+
+def test_a_number_of_heads_stands_for_their_slopes() -> None:
+    counted, given = regard.alibi(6, align="start"), regard.alibi(alibi_slopes(6), align="start")
+    assert torch.equal(whole(counted, 6, 5, 7), whole(given, 6, 5, 7))
+    assert counted.mapped(lambda tensor, own: tensor * 2) is counted, "it holds no tensor"
 
 
 def test_gradients_reach_every_table() -> None:

@@ -39,7 +39,7 @@ def test_every_road_is_the_definition(name: str, normalise: object, road: str) -
     ours, our_seen = regard.attend(
         *sides, score=score_of(name, 13, device, torch.float64), normalise=normalise,
         mask=regard.causal() & regard.lengths(torch.tensor([0, 211], device=device)),
-        bias=regard.alibi(regard.core.biases.alibi_slopes(3).to(device)), see=see, backend=road,
+        bias=regard.alibi(3), see=see, backend=road,
     )  # fmt: skip
     torch.testing.assert_close(ours.cpu(), wanted, atol=1e-9, rtol=1e-9)
     for thing in ("entropy", "logsumexp", "received", "map", "weights"):

@@ -1,0 +1,85 @@
+"""Everything is made where the keys are. The meta device computes nothing and mixes with no other, so it tells."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import regard
+
+META = torch.device("meta")
+
+
+def sides(device: torch.device = META) -> list[Tensor]:
+    return [torch.randn(2, 3, n, width, device=device) for n, width in ((5, 4), (7, 4), (7, 11))]
+
+
+def parity(query: Tensor, key: Tensor) -> Tensor:
+    return (query + key) % 2 == 0
+
+
+def away(query: Tensor, key: Tensor) -> Tensor:
+    return -(query - key).abs().float()
+
+
+IDS = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+MASKS = [
+    regard.causal(),
+    regard.causal("start"),
+    regard.window(2),
+    regard.window(1, right=0),
+    regard.prefix(3),
+    regard.lengths(torch.tensor([4, 7])),
+    regard.lengths(torch.tensor([4, 7]), torch.tensor([5, 3])),
+    regard.documents(IDS, IDS[:5]),
+    regard.allow(torch.rand(5, 7) > 0.5),
+    regard.allow(parity),
+    regard.causal() & regard.lengths(torch.tensor([4, 7])) | ~regard.prefix(2),
+]
+BIASES: list[Callable[[], object]] = [
+    lambda: torch.randn(5, 7, device=META),
+    lambda: regard.alibi(3),
+    lambda: regard.alibi(torch.randn(3, device=META)),
+    lambda: regard.relative(torch.randn(3, 9, device=META)),
+    lambda: regard.t5_buckets(torch.randn(3, 32, device=META)),
+    lambda: regard.rule(away),
+]
+NORMALISERS = [
+    regard.softmax(0.5),
+    regard.sparsemax(),
+    regard.entmax(1.3),
+    regard.hard(),
+    regard.hard(sampled=True),
+    regard.gumbel(0.5),
+]
+SEE = [regard.Weights([1]), regard.Entropy(), regard.Received(), regard.Top(3), regard.Map(2), regard.LogSumExp()]
+
+
+@pytest.mark.parametrize("road", ["definition", "fused"])
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_masks(mask: object, road: str) -> None:
+    assert regard.attend(*sides(), mask=mask, backend=road).device == META
+
+
+@pytest.mark.parametrize("make", BIASES, ids=["tensor", "alibi", "slopes", "relative", "buckets", "rule"])
+def test_biases(make: Callable[[], object]) -> None:
+    assert regard.attend(*sides(), bias=make(), backend="definition").device == META
+
+
+@pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
+def test_normalisers_dropout_and_what_is_seen(normalise: object) -> None:
+    context, seen = regard.attend(
+        *sides(), normalise=normalise, mask=regard.causal(), dropout=0.2, see=SEE, backend="definition"
+    )
+    assert context.device == META
+    for value in (
+        seen.weights,
+        seen.entropy,
+        seen.received,
+        seen.top.values,
+        seen.top.indices,
+        seen.map,
+        seen.logsumexp,
+    ):
+        assert value.device == META
