@@ -1,197 +1,14 @@
-"""Errors of scores, normalisers, masks and biases by their full text."""
+"""Errors of normalisers, masks and biases by their full text; those of scores are in test_errors_of_scores."""
 
 import pytest
 import torch
 
 import regard
-from regard.core.additive import position_terms, window_terms
-from tests.errors import KEY, QUERY, attend, hold, says
+from tests.errors import attend, hold, says
 
 TRUE = torch.ones(5, 7, dtype=torch.bool)
 
 ERRORS = {
-    "a query for importance": says(
-        ValueError,
-        "query: came float32[2, 5, 3], wanted None: learned importance has no query but its own vector. "
-        "Remedy: query=None, or a score that compares (additive, bilinear).",
-        lambda: attend(score=regard.importance(torch.randn(3))),
-    ),
-    "importance's width": says(
-        ValueError,
-        "vector: came float32[4], its width is 4; wanted width 3, as the key side's is: float32[2, 7, 3]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(query=None, score=regard.importance(torch.randn(4))),
-    ),
-    "importance's matrix": says(
-        ValueError,
-        "key: came float32[2, 7, 3], its width is 3; wanted width 5, by weight float32[4, 5]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(4, 5))),
-    ),
-    "importance's bias": says(
-        ValueError,
-        "bias: came float32[5] for the key side float32[2, 7, 4]; wanted [*batch, 4] with a batch that broadcasts with "
-        "[2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(4, 3), torch.randn(5))),
-    ),
-    "importance's vector": says(
-        TypeError,
-        "vector: came int64[3], wanted a floating-point tensor. Remedy: vector.float(), or embed it.",
-        lambda: regard.importance(torch.ones(3, dtype=torch.int64)),
-    ),
-    "importance's heads": says(
-        ValueError,
-        "weight: came float32[5, 4, 3] for key float32[2, 7, 3]; wanted [*batch, 4, 3] with a batch that broadcasts "
-        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(query=None, score=regard.importance(torch.randn(4), torch.randn(5, 4, 3))),
-    ),
-    "a query for importance itself": says(
-        ValueError,
-        "query: came float32[2, 5, 3], wanted None: learned importance has no query but its own vector. "
-        "Remedy: query=None, or a score that compares (additive, bilinear).",
-        lambda: regard.importance(torch.randn(3))(QUERY, KEY),
-    ),
-    "distance's width": says(
-        ValueError,
-        "query: came float32[2, 5, 4], its width is 4; wanted width 3, as the key's is: key float32[2, 7, 3]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: regard.squared_distance()(torch.randn(2, 5, 4), KEY),
-    ),
-    "bilinear's query": says(
-        ValueError,
-        "query: came float32[2, 5, 3], its width is 3; wanted width 4, by weight float32[4, 3]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(score=regard.bilinear(torch.randn(4, 3))),
-    ),
-    "bilinear's key": says(
-        ValueError,
-        "key: came float32[2, 7, 3], its width is 3; wanted width 4, by weight float32[3, 4]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(score=regard.bilinear(torch.randn(3, 4))),
-    ),
-    "bilinear's heads": says(
-        ValueError,
-        "weight: came float32[3, 3, 3] for query float32[2, 5, 3]; wanted [*batch, 3, 3] with a batch that broadcasts "
-        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(score=regard.bilinear(torch.randn(3, 3, 3))),
-    ),
-    "a vector for a matrix": says(
-        ValueError,
-        "weight: came float32[3], wanted [..., length, width]. Remedy: add the missing dimension.",
-        lambda: regard.bilinear(torch.randn(3)),
-    ),
-    "a scale a head": says(
-        ValueError,
-        "scale: came float32[3] for query float32[2, 5, 3]; wanted [*batch] with a batch that broadcasts with [2]. "
-        "Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(score=regard.dot(torch.randn(3))),
-    ),
-    "a cosine's scale": says(
-        ValueError,
-        "scale: came float32[3] for query float32[2, 5, 3]; wanted [*batch] with a batch that broadcasts with [2]. "
-        "Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(score=regard.cosine(torch.randn(3))),
-    ),
-    "cosine's epsilon": says(
-        ValueError,
-        "epsilon: came 0, wanted a positive length. Remedy: leave it at 1e-6.",
-        lambda: regard.cosine(epsilon=0),
-    ),
-    "the dictionary's epsilon": says(
-        ValueError,
-        "epsilon: came 0, wanted a positive number: at 0 an exact match divides by zero. Remedy: 1e-3.",
-        lambda: regard.soft_dictionary(epsilon=0),
-    ),
-    "the dictionary's power of zero": says(
-        ValueError,
-        "power: came 0, wanted a positive number. Remedy: 0.5, the inverse distance.",
-        lambda: regard.soft_dictionary(0),
-    ),
-    "the dictionary's power": says(
-        ValueError,
-        "power: came -1, wanted a positive number. Remedy: 0.5, the inverse distance.",
-        lambda: regard.soft_dictionary(-1),
-    ),
-    "additive's layout": says(
-        ValueError,
-        "key_weight: came float32[3, 4] for weight float32[4]; wanted [..., 4, its side's width]. "
-        "Remedy: torch.nn.Linear's weight has this layout.",
-        lambda: regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(3, 4)),
-    ),
-    "additive's width": says(
-        ValueError,
-        "key: came float32[2, 7, 3], its width is 3; wanted width 5, by key_weight float32[4, 5]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 5))),
-    ),
-    "additive's weight": says(
-        ValueError,
-        "query: came float32[2, 5, 3], its width is 3; wanted width 4, by weight float32[4]. "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: attend(score=regard.additive(torch.randn(4))),
-    ),
-    "additive's heads": says(
-        ValueError,
-        "query_weight: came float32[3, 4, 3] for query float32[2, 5, 3]; wanted [*batch, 4, 3] with a batch that "
-        "broadcasts with [2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(score=regard.additive(torch.randn(4), torch.randn(3, 4, 3), torch.randn(4, 3))),
-    ),
-    "additive's bias": says(
-        ValueError,
-        "bias: came float32[5] for the query side float32[2, 5, 4]; wanted [*batch, 4] with a batch that broadcasts "
-        "with [2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(
-            score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 3), torch.randn(5)),
-        ),
-    ),
-    "additive's term": says(
-        ValueError,
-        "key_term: came float32[5, 4] for the key side float32[2, 7, 4]; wanted [*batch, 7, 4] with a batch that "
-        "broadcasts with [2]. Remedy: unsqueeze a dimension where one is missing.",
-        lambda: attend(
-            score=regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 3), key_term=torch.randn(5, 4)),
-        ),
-    ),
-    "additive's scalar": says(
-        ValueError,
-        "weight: came float32[], wanted [..., width]. Remedy: add the missing dimension.",
-        lambda: regard.additive(torch.tensor(1.0)),
-    ),
-    "concatenated's width": says(
-        ValueError,
-        "query_width: came 6 for matrix float32[4, 6]; wanted between 1 and 5. Remedy: the width of q in [q; k].",
-        lambda: regard.concatenated(torch.randn(4), torch.randn(4, 6), 6),
-    ),
-    "nothing to concatenate": says(
-        ValueError,
-        "concatenated: this score has no matrix on the key side, so there is nothing to concatenate. "
-        "Remedy: build it with query_weight and key_weight.",
-        lambda: regard.additive(torch.randn(4), torch.randn(4, 3)).concatenated(),
-    ),
-    "places": says(
-        ValueError,
-        "key: came float32[2, 7, 3], 7 keys; the location weight float32[5, 3] knows 5 places. "
-        "Remedy: a weight with a row for every place, or shorter sources.",
-        lambda: attend(score=regard.location(torch.randn(5, 3))),
-    ),
-    "a score of its own": says(
-        ValueError,
-        "score: your function gave float32[2, 7, 5] for query float32[2, 5, 3] and key float32[2, 7, 3]; "
-        "wanted [..., 5, 7]. Remedy: one number for every pair.",
-        lambda: attend(score=lambda query, key: key @ query.mT),
-    ),
-    "a score that is none": says(
-        TypeError,
-        "score: came str, wanted a score such as regard.scaled_dot() or a function (query, key) -> scores. "
-        "Remedy: call it, with its parameters.",
-        lambda: attend(score="dot"),
-    ),
-    "a score's class": says(
-        TypeError,
-        "score: came Dot, wanted a score such as regard.scaled_dot() or a function (query, key) -> scores. "
-        "Remedy: call it, with its parameters.",
-        lambda: attend(score=type(regard.dot())),
-    ),
     "dot for dot()": says(
         TypeError,
         "score: came the function scaled_dot itself; wanted what it makes. "
@@ -330,6 +147,18 @@ ERRORS = {
         "Remedy: torch.tensor([7, 5, 3]), or (~padding).sum(-1) from a padding mask.",
         lambda: regard.lengths(queries=[3, 4]),
     ),
+    "lengths with a point": says(
+        TypeError,
+        "keys: came float32[2], wanted an integer tensor of lengths. "
+        "Remedy: torch.tensor([7, 5, 3]), or (~padding).sum(-1) from a padding mask.",
+        lambda: regard.lengths(torch.ones(2)),
+    ),
+    "lengths of queries that fall on heads": says(
+        ValueError,
+        "queries: came int64[5] for scores [2, 5, 3, 7]; wanted its dimensions to be the first ones of the batch "
+        "[2, 5]. Remedy: one entry for every sequence, in the order of the leading dimensions.",
+        lambda: regard.lengths(queries=torch.ones(5, dtype=torch.long)).dense(2, 5, 3, 7),
+    ),
     "lengths that fall on heads": says(
         ValueError,
         "keys: came int64[5] for scores [2, 5, 3, 7]; wanted its dimensions to be the first ones of the batch [2, 5]. "
@@ -345,6 +174,29 @@ ERRORS = {
         TypeError,
         "queries: came list, wanted integer document ids [..., length]. Remedy: torch.tensor([0, 0, 0, 1, 1]).",
         lambda: regard.documents(torch.zeros(7, dtype=torch.long), [0, 1]),
+    ),
+    "documents that fall on heads": says(
+        ValueError,
+        "keys: came int64[5, 7] for scores [2, 5, 3, 7]; wanted its dimensions to be the first ones of the batch "
+        "[2, 5]. Remedy: one entry for every sequence, in the order of the leading dimensions.",
+        lambda: regard.documents(torch.ones(5, 7, dtype=torch.long)).dense(2, 5, 3, 7),
+    ),
+    "documents of queries that fall on heads": says(
+        ValueError,
+        "queries: came int64[5, 3] for scores [2, 5, 3, 7]; wanted its dimensions to be the first ones of the batch "
+        "[2, 5]. Remedy: one entry for every sequence, in the order of the leading dimensions.",
+        lambda: regard.documents(*(torch.ones(shape, dtype=torch.long) for shape in (7, (5, 3)))).dense(2, 5, 3, 7),
+    ),
+    "documents by a number": says(
+        TypeError,
+        "queries: came int64[], wanted integer document ids [..., length]. Remedy: torch.tensor([0, 0, 0, 1, 1]).",
+        lambda: regard.documents(torch.zeros(7, dtype=torch.long), torch.tensor(3)),
+    ),
+    "too few document ids of keys": says(
+        ValueError,
+        "keys: came 3 document ids for 7 keys; wanted one each. "
+        "Remedy: documents(keys=…, queries=…) when they differ in number.",
+        lambda: attend(mask=regard.documents(torch.zeros(2, 3, dtype=torch.long))),
     ),
     "too few document ids": says(
         ValueError,
@@ -428,17 +280,6 @@ ERRORS = {
         ValueError,
         "farthest: came 8, wanted more than the exact buckets. Remedy: 128.",
         lambda: regard.t5_buckets(torch.zeros(32), farthest=8),
-    ),
-    "position terms": says(
-        ValueError,
-        "matrix: came float32[4, 2], its width is 2; wanted width 3, one column each for log(1+j), log(1+i), log(1+I). "
-        "Remedy: project it first, or use a score that does (bilinear, additive).",
-        lambda: position_terms(torch.randn(4, 2), 5, 7),
-    ),
-    "window terms": says(
-        ValueError,
-        "matrix: came float32[4, 2], an even window; wanted [width, 2 radius + 1]. Remedy: an odd window.",
-        lambda: window_terms(torch.rand(2, 7), torch.randn(4, 2)),
     ),
 }
 

@@ -201,3 +201,25 @@ def test_a_score_is_kept_and_a_function_is_wrapped() -> None:
 def test_per_pair() -> None:
     assert per_pair(0.5) == 0.5
     assert per_pair(torch.ones(2, 3)).shape == (2, 3, 1, 1)
+
+
+def test_what_scores_are_without_arguments() -> None:
+    query, key = torch.randn(5, 3, dtype=torch.float64), torch.randn(7, 3, dtype=torch.float64)
+    product = query @ key.mT
+    assert torch.equal(regard.dot()(query, key), product)
+    lengths = query.norm(dim=-1)[:, None] * key.norm(dim=-1)
+    torch.testing.assert_close(regard.cosine()(query, key), product / lengths)
+    short = torch.tensor([[3e-7]], dtype=torch.float64)
+    torch.testing.assert_close(regard.cosine()(short, torch.ones_like(short)), 0.3 * torch.ones_like(short))
+
+
+def test_a_query_without_features_scores_zero() -> None:
+    assert torch.equal(regard.scaled_dot()(torch.randn(5, 0), torch.randn(7, 0)), torch.zeros(5, 7))
+    assert torch.equal(regard.cosine()(torch.randn(5, 0), torch.randn(7, 0)), torch.zeros(5, 7))
+
+
+def test_places_of_every_head_for_every_sequence() -> None:
+    places, key = torch.randn(3, 11, 2), torch.randn(5, 1, 7, 13)
+    side = regard.location(places).key_side(key)
+    assert side.shape == (5, 3, 7, 2)
+    assert torch.equal(side[4], places[:, :7])

@@ -77,3 +77,8 @@ def test_where_the_diagonal_is() -> None:
     assert align_offset("end", torch.Size((2, 3, 7))) == 4
     assert align_offset("end", torch.Size((2, 7, 3))) == -4
     assert align_offset("start", torch.Size((2, 3, 7))) == 0
+
+
+def test_an_alignment_is_kept_by_its_name() -> None:
+    assert (regard.causal().align, regard.causal("start").align) == ("end", "start")
+    assert (regard.window(2).align, regard.window(2, align="start").align) == ("end", "start")
