@@ -1,26 +1,18 @@
 """The reference is whole and up to date: every public name, with the signature and the docstring that it has."""
 
-import importlib.util
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import regard
 from regard import layers
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+from tests.scripts import DOCS, script
 
 
 @pytest.fixture(scope="module")
 def make_api() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_api", DOCS / "make_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("make_api")
 
 
 def test_the_page_is_what_the_script_writes(make_api: ModuleType) -> None:

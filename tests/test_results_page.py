@@ -1,25 +1,17 @@
 """The page of results is what its script writes from the rows, and says for every figure how to measure it again."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+from tests.scripts import DOCS, script
 
 
 @pytest.fixture(scope="module")
 def make_results() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_results", DOCS / "make_results.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_results"] = module  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
+    return script("make_results")
 
 
 def test_the_page_is_what_the_script_writes(make_results: ModuleType) -> None:
