@@ -1,16 +1,17 @@
-"""The scripts that write pages of docs/, loaded as modules."""
+"""Files of docs/ and examples/ that belong to no package, loaded as modules."""
 
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples"
 
 
-def script(name: str) -> ModuleType:
-    """docs/NAME.py, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+def script(path: Path) -> ModuleType:
+    name = f"{path.parent.name}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -12,7 +12,7 @@ from tests.scripts import DOCS, script
 
 @pytest.fixture(scope="module")
 def make_api() -> ModuleType:
-    return script("make_api")
+    return script(DOCS / "make_api.py")
 
 
 def test_the_page_is_what_the_script_writes(make_api: ModuleType) -> None:

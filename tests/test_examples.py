@@ -1,22 +1,16 @@
 """Every example runs, in a few seconds, and does what it says."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples"
+from tests.scripts import EXAMPLES, script
 
 
 def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(EXAMPLES / f"{name}.py")
 
 
 def test_additive_attention_learns_to_look_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +57,6 @@ def test_the_zoo_draws_itself(queries: int, keys: int, capsys: pytest.CaptureFix
 
 def test_every_example_is_tested_and_says_how_to_run_it() -> None:
     tested = Path(__file__).read_text(encoding="utf-8")
-    for path in FOLDER.glob("*.py"):
+    for path in EXAMPLES.glob("*.py"):
         assert f'example("{path.stem}")' in tested
         assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")

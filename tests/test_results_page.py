@@ -11,7 +11,7 @@ from tests.scripts import DOCS, script
 
 @pytest.fixture(scope="module")
 def make_results() -> ModuleType:
-    return script("make_results")
+    return script(DOCS / "make_results.py")
 
 
 def test_the_page_is_what_the_script_writes(make_results: ModuleType) -> None:
