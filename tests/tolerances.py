@@ -279,8 +279,13 @@ def check_support(forward: Forward, weights: Tensor) -> None:
     if not bool(other.any()):
         return
     other = forward.leave_out_overflown(other)
-    own = torch.maximum(2 * forward.plain["weights"], forward.own()["weights"])
-    near = torch.maximum(truth, weights.to(truth.dtype)) <= FIXED[weights.dtype][0] + own
+    largest = torch.maximum(truth, weights.to(truth.dtype))
+    near = torch.zeros_like(other)
+    for count in (FEW, MANY):
+        own = torch.maximum(2 * forward.plain["weights"], forward.own(count)["weights"])
+        near = near | (largest <= FIXED[weights.dtype][0] + own)
+        if bool((near | ~other).all()):
+            break
     forward.verdict.left_out += int((other & near).any(-1).sum())
     if bool((other & ~near).any()):
         place = tuple((other & ~near).nonzero()[0].tolist())
