@@ -28,6 +28,7 @@ from regard.core.scores import Change
 from regard.core.shapes import may_look, wide
 
 LEAST = 1e-16  # at this a-1, float64 cannot tell entmax from softmax
+STEEPEST = 60.0  # the logarithm of what a gradient is multiplied with at most, so that float32 can still add it up
 STEPS = 30  # Newton needs 5 to 12; what is left is for rows made to be hard
 
 
@@ -108,7 +109,7 @@ def solve(scores: Tensor, b: Tensor | float) -> Tensor:
 
 def slope_order(logarithm: Tensor, b: Tensor) -> Tensor:
     """(exp(-b L) - 1 + b L) / (b L)^2 times L^2, for L = log p <= 0: what is left of e + L after the division by b."""
-    x = (-b * logarithm).clamp_max(80.0)
+    x = -b * logarithm
     small = x < 1e-2
     exact = (torch.expm1(x) - x) / (x * x).where(~small, 1.0)
     series = 0.5 + x / 6 + x * x / 24 + x * x * x / 120
@@ -118,9 +119,13 @@ def slope_order(logarithm: Tensor, b: Tensor) -> Tensor:
 class Entmax(torch.autograd.Function):
     """Weights of scores and order a, with the closed-form gradients of both.
 
-    ds = r (g - <g, r>/<1, r>) with r = p^(2-a) on the support. The gradient of the order (Correia et al., 2019) is a
-    difference of terms in 1/(a-1)^2; here it is written out so that nothing cancels, with e = (p^-b - 1)/b, L = log p,
-    E = <p, e>, H = <p, L>, f = e + L over b:  dp/da = p / (1 + b E) (<p, f> - f + H e - L E).
+    ds = r (g - <g, r>/<1, r>) with r = p^(2-a) on the support. The gradient of the order (Correia et al., 2019), with
+    L = log p and H = <p, L>, is
+
+        dp/da = p (1/b - L)/b + (H - 1/b)/b r/<1, r>
+
+    Near b = 0 that is a difference of terms in 1/b^2; there it is written out so that nothing cancels, with
+    e = (p^-b - 1)/b, E = <p, e>, f = e + L over b:  dp/da = p / (1 + b E) (<p, f> - f + H e - L E).
     """
 
     generate_vmap_rule = True
@@ -156,23 +161,44 @@ class DualEntmax(Entmax):
 
 def through_scores(weights: Tensor, alpha: Tensor, slope: Tensor) -> Tensor:
     """The (symmetric) Jacobian of the weights in the scores, times a slope: r (g - <g, r>/<1, r>)."""
-    b = (alpha - 1).clamp_min(LEAST)
-    inside = weights > 0
-    logarithm = torch.log(weights.where(inside, 1.0))
-    power = torch.exp(((1 - b) * logarithm).clamp_max(80.0)).where(inside, 0.0)  # p^(2-a)
+    power, top = powers(weights, (alpha - 1).clamp_min(LEAST))
     total = power.sum(-1, keepdim=True)
     mean = (slope * power).sum(-1, keepdim=True) / total.where(total > 0, 1.0)
-    return power * (slope - mean) + weights.where(weights.isnan(), 0.0)
+    change = torch.exp(top.clamp_max(STEEPEST)) * (power * (slope - mean))
+    return change + weights.where(weights.isnan(), 0.0)
+
+
+def powers(weights: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """p^(1-b) on the support over the largest of its row, and the logarithm of that: it may be beyond the type."""
+    inside = weights > 0
+    exponent = ((1 - b) * torch.log(weights.where(inside, 1.0))).masked_fill(~inside, -INFINITY)
+    top = exponent.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+    return torch.exp(exponent - top), top
 
 
 def change_of_order(weights: Tensor, alpha: Tensor) -> Tensor:
     """dp/da of every weight."""
     b = (alpha - 1).clamp_min(LEAST)
+    return torch.where(b < 0.5, change_near_one(weights, b.clamp_max(0.5)), change_far(weights, b.clamp_min(0.5)))
+
+
+def change_near_one(weights: Tensor, b: Tensor) -> Tensor:
+    """dp/da for b <= 1/2, where what is divided by b^2 would cancel."""
     logarithm = torch.log(weights.where(weights > 0, 1.0))
-    e = torch.expm1((-b * logarithm).clamp_max(80.0)) / b
+    e = torch.expm1(-b * logarithm) / b
     f = slope_order(logarithm, b)
     mean_e, mean_log, mean_f = ((weights * term).sum(-1, keepdim=True) for term in (e, logarithm, f))
     return weights / (1 + b * mean_e) * (mean_f - f + mean_log * e - logarithm * mean_e)
+
+
+def change_far(weights: Tensor, b: Tensor) -> Tensor:
+    """dp/da for larger b, where p^-b would overflow."""
+    power, _ = powers(weights, b)
+    logarithm = torch.log(weights.where(weights > 0, 1.0))
+    total = power.sum(-1, keepdim=True)
+    share = power / total.where(total > 0, 1.0)
+    mean_log = (weights * logarithm).sum(-1, keepdim=True)
+    return weights * (1 / b - logarithm) / b + (mean_log - 1 / b) / b * share
 
 
 @dataclass(frozen=True, eq=False)

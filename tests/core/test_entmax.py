@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 import regard
+from regard.core.entmax import change_of_order, through_scores
 
 ORDERS = [1.0, 1 + 1e-7, 1.001, 1.05, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 5.0, 20.0, 100.0]
 SHAPES = {
@@ -192,3 +193,44 @@ def test_it_ends_without_looking(alpha: float, monkeypatch: pytest.MonkeyPatch) 
     looked: Tensor = regard.entmax(alpha)(scores)
     as_if_compiled(monkeypatch)
     torch.testing.assert_close(regard.entmax(alpha)(scores), looked, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0, 5.0, 20.0, 100.0])
+def test_slopes_of_tiny_weights(alpha: float, dtype: torch.dtype) -> None:
+    """p^(2-a) of a weight near zero is beyond any type, and what two of them share must not depend on it."""
+    weights = torch.rand(13, 7, dtype=torch.float64) ** 7
+    weights[:, 3] = 0
+    weights = (weights / weights.sum(-1, keepdim=True)).to(dtype)
+    slope = torch.randn(13, 7, dtype=torch.float64) * 1e3
+    logarithm = ((2 - alpha) * weights.double().log()).masked_fill(weights == 0, -torch.inf)
+    top = logarithm.amax(-1, keepdim=True)
+    power = torch.exp(logarithm - top)
+    wanted = power * (slope - (power * slope).sum(-1, keepdim=True) / power.sum(-1, keepdim=True))
+    found = through_scores(weights, torch.tensor(alpha, dtype=dtype), slope.to(dtype))
+    assert torch.isfinite(found.sum(0)).all(), "it can be added up"
+    steepest = torch.exp(top.clamp_max(60.0))
+    torch.testing.assert_close(found.double() / steepest, wanted, atol=2e-3 if dtype == torch.float32 else 1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("alpha", [1.49, 1.51, 2.0, 5.0, 20.0, 100.0])
+def test_the_slope_of_the_order_at_tiny_weights(alpha: float) -> None:
+    """By its formula in many digits; on either side of where it is written in another way."""
+    weights = torch.rand(5, 7, dtype=torch.float64) ** 9
+    weights[:, 3] = 0
+    weights = weights / weights.sum(-1, keepdim=True)
+    found = change_of_order(weights, torch.tensor(alpha, dtype=torch.float64))
+    with decimal.localcontext() as context:
+        context.prec = 60
+        b = Decimal(alpha) - 1
+        for row, slopes in zip(weights.tolist(), found.tolist(), strict=True):
+            support = [Decimal(p) for p in row if p > 0]
+            logs = [p.ln() for p in support]
+            mean = sum(p * log for p, log in zip(support, logs, strict=True))
+            power = [((1 - b) * log).exp() for log in logs]
+            wanted = [
+                p * (1 / b - log) / b + (mean - 1 / b) / b * r / sum(power)
+                for p, log, r in zip(support, logs, power, strict=True)
+            ]
+            have = [slope for slope, p in zip(slopes, row, strict=True) if p > 0]
+            assert have == pytest.approx([float(number) for number in wanted], rel=1e-9, abs=1e-12)
