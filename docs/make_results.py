@@ -1,7 +1,7 @@
 """Write docs/results.md, what was measured, from the rows in benchmarks/results: `python docs/make_results.py`.
 
-Of each file the newest rows count: those of the last row's commit, device and day. Nothing here is typed in by hand but
-the words; tests/test_results_page.py holds the page to the rows.
+Of each file the newest rows count: those of the last row's commit, device and day; of the long random runs, the last of
+each kind. Nothing here is typed in by hand but the words; tests/test_results_page.py holds the page to the rows.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ score; batch, heads, length and width of the dot form; length and width of the r
 
 
 def newest(file: str) -> list[Row]:
-    """The rows of the last run that a file holds."""
+    """The rows of the last run that a file holds, or of the last run of each kind."""
     path = ROWS / file
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
+    if file == "soak.csv":
+        return list({row["what"]: row for row in rows}.values())
     return [row for row in rows if all(row[name] == rows[-1][name] for name in ("date", "commit", "device"))]
 
 
@@ -65,7 +67,7 @@ def speed(rows: list[Row]) -> str:
                 f"{peer['who']}, {time(peer['median_us'])}",
                 time(mine["median_us"]),
                 f"{float(mine['times_faster_than_peer']):.2f}",
-                mine["difference_from_peer"],
+                "none" if float(mine["difference_from_peer"]) == 0 else mine["difference_from_peer"],
             ]
             for mine in others
         ]
@@ -88,11 +90,12 @@ def hard(rows: list[Row]) -> str:
 
 
 def soak(rows: list[Row]) -> str:
+    counts = ("cases", "failures", "rows", "left_out", "by_own", "repeated")
     lines = [
-        [row["what"], *(f"{int(row[n]):,}" for n in ("cases", "failures", "rows", "left_out", "by_own", "repeated"))]
-        for row in rows
+        [row["what"], *(f"{int(row[name]):,}" for name in counts), row["seed"], f"`{row['commit']}`"] for row in rows
     ]
-    return table(["what", "cases", "failures", "rows", "left out", "by their own error", "beside a corner"], lines)
+    heads = ["what", "cases", "failures", "rows", "left out", "by their own error", "beside a corner", "seed", "commit"]
+    return table(heads, lines)
 
 
 def mutants(rows: list[Row]) -> str:

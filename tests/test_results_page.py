@@ -35,3 +35,15 @@ def test_the_newest_run_counts(make_results: ModuleType, tmp_path: Path, monkeyp
     assert "aaa" not in page
     assert re.findall(r"^## (.+)$", page, re.MULTILINE) == ["Memory"]
     assert "| longer | 7 MB | 1 s |" in page
+
+
+def test_of_long_runs_the_last_of_each_kind_counts(
+    make_results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make_results, "ROWS", tmp_path)
+    head = "what,cases,failures,seed,date,commit,torch,device,rows,left_out,by_own,repeated\n"
+    rows = [("forward", 1, "a"), ("laws", 0, "b"), ("forward", 0, "c")]
+    lines = [f"{what},9,{failures},0,2026-01-01,{commit},2.13,cpu,0,0,0,0\n" for what, failures, commit in rows]
+    (tmp_path / "soak.csv").write_text(head + "".join(lines), encoding="utf-8")
+    found = {row["what"]: row["commit"] for row in make_results.newest("soak.csv")}
+    assert found == {"forward": "c", "laws": "b"}
