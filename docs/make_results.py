@@ -1,7 +1,7 @@
 """Write docs/results.md, what was measured, from the rows in benchmarks/results: `python docs/make_results.py`.
 
-Of each file the newest rows count: those of the last row's commit, device and day; of the long random runs, the last of
-each kind. Nothing here is typed in by hand but the words; tests/test_results_page.py holds the page to the rows.
+Of each file the newest rows count: those of the last row's commit, device and day, or of several kinds the last of
+each. Nothing here is typed in by hand but the words; tests/test_results_page.py holds the page to the rows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROWS = HERE.parent / "benchmarks" / "results"
+KIND = {"soak.csv": "what", "suite.csv": "torch"}  # files of which the last row of each kind counts
 Row = dict[str, str]
 
 INTRODUCTION = """\
@@ -35,8 +36,8 @@ def newest(file: str) -> list[Row]:
         return []
     with path.open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    if file == "soak.csv":
-        return list({row["what"]: row for row in rows}.values())
+    if file in KIND:
+        return list({row[KIND[file]]: row for row in rows}.values())
     return [row for row in rows if all(row[name] == rows[-1][name] for name in ("date", "commit", "device"))]
 
 
@@ -98,6 +99,12 @@ def soak(rows: list[Row]) -> str:
     return table(heads, lines)
 
 
+def suite(rows: list[Row]) -> str:
+    heads = ["device", "python", "torch", "passed", "failed", "error", "skipped", "commit"]
+    lines = [[f"`{row[name]}`" if name == "commit" else row[name] for name in heads] for row in rows]
+    return table(heads, lines)
+
+
 def mutants(rows: list[Row]) -> str:
     lines = [[f"`{row['module']}`", *(row[n] for n in ("mutants", "killed", "survived", "other"))] for row in rows]
     whole = [sum(int(row[n]) for row in rows) for n in ("mutants", "killed", "survived", "other")]
@@ -118,6 +125,15 @@ class Section:
 
 
 SECTIONS = [
+    Section(
+        "The suite",
+        "suite.csv",
+        "python -m benchmarks.suite --keep",
+        suite,
+        """
+Where all tests have passed, last. On a machine with a GPU none of its tests is skipped.
+""",
+    ),
     Section(
         "Speed on two cores",
         "cpu.csv",
