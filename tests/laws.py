@@ -19,6 +19,7 @@ from tests import (
     laws_of_weights as weights,
 )
 from tests.cases import ANY, DRAWN, HARD, ROADS, SMOOTH, SOFTMAX, Case, Kinds, without
+from tests.tolerances import overflown_rows
 
 
 @dataclass(frozen=True)
@@ -211,12 +212,17 @@ def kinds_on(law: Law, road: str) -> Kinds | None:
 
 
 def check(law: Law, road: str, case: Case) -> bool:
-    """Hold a law to a case on a road, if the road takes it; what is raised says which law and which case."""
+    """Hold a law to a case on a road, if the road takes it; what is raised says which law and which case.
+
+    Laws are of numbers: where plain PyTorch's scores are too large for their type, what is broken is not counted.
+    """
     if not case.serves(road, regard.Entropy() if law.sees else None):
         return False
     try:
         law.holds(case, road)
     except Exception as error:
+        if isinstance(error, AssertionError) and bool(overflown_rows(case).any()):
+            return False
         error.add_note(f"the law {law.name}, on the road {road}, for {case!r}")
         raise
     return True

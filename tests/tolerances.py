@@ -76,6 +76,12 @@ class Verdict:
         return not self.wrong
 
 
+def overflown_rows(case: Case) -> Tensor:
+    """[*batch q], True where plain PyTorch's scores are too large for the case's type."""
+    scores = plain(case).scores
+    return (scores.isnan() | (scores == torch.inf)).any(-1)
+
+
 class Forward:
     """One case's truth, and its tolerances as they are needed."""
 
@@ -151,8 +157,7 @@ class Forward:
 
     def overflown(self, name: str) -> Tensor:
         """Where scores are too large for the type in plain PyTorch too, so that a finite result would be luck."""
-        scores = plain(self.case).scores
-        rows = (scores.isnan() | (scores == torch.inf)).any(-1)
+        rows = overflown_rows(self.case)
         return rows.any(-1)[..., None] if name == "received" else rows[..., None] if name in WIDE else rows
 
     def leave_out_overflown(self, other: Tensor) -> Tensor:
