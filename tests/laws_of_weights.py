@@ -117,7 +117,7 @@ def a_score_is_what_its_formula_says(case: Case, road: str) -> None:
 def entropy_is_at_most_the_logarithm_of_the_count(case: Case, road: str) -> None:
     """A row's entropy is between zero and the logarithm of how many keys it sees."""
     entropy = case.look(road, regard.Entropy()).entropy
-    most = visible(case).sum(-1).clamp_min(1).log()
+    most = visible(case).sum(-1).clamp_min(1).double().log()
     slack = 1e-12 if entropy.dtype == torch.float64 else 1e-5
     everywhere((entropy >= -slack) & (entropy <= most + slack), "entropy is within its bounds", entropy, most)
 

@@ -71,7 +71,8 @@ def merge_keys(parts: Sequence[Part], keys: Sequence[int]) -> Part:
     each = torch.stack([torch.as_tensor(seen.logsumexp) for _, seen in parts])  # [part *batch q]
     alive = (each != -torch.inf).any(0)
     total = torch.logsumexp(each.masked_fill(~alive, 0.0), 0).masked_fill(~alive, -torch.inf)
-    share = torch.exp(each - total.masked_fill(~alive, 0.0)).masked_fill(~alive, 0.0)
+    share = torch.softmax(each.masked_fill(~alive, 0.0), 0)  # sums to one, however large the scores are
+    share = share.masked_fill(~alive, 0.0)
     context = sum_of(share[..., None] * torch.stack([context.to(each.dtype) for context, _ in parts]))
     offsets = [sum(keys[:place]) for place in range(len(keys))]
     values: list[object] = []

@@ -58,6 +58,19 @@ def test_very_different_parts_do_not_overflow() -> None:
     torch.testing.assert_close(seen.entropy, whole.entropy)
 
 
+def test_weights_sum_to_one_however_large_the_scores() -> None:
+    """A log-sum-exp of a million is good to a sixteenth in float32; that must not fall on the sum of the weights."""
+    query, key, value = torch.randn(5, 3), torch.randn(11, 3), torch.ones(11, 2)
+    things = [regard.LogSumExp(), regard.Weights()]
+    parts = [
+        regard.attend(query, key[part], value[part], bias=torch.tensor(1e6), see=things)
+        for part in (slice(0, 4), slice(4, 11))
+    ]
+    context, seen = regard.merge_keys(parts, [4, 7])
+    torch.testing.assert_close(seen.weights.sum(-1), torch.ones(5))
+    torch.testing.assert_close(context, torch.ones(5, 2))
+
+
 def test_equal_weights_keep_their_order_over_parts() -> None:
     several = [
         Best(torch.tensor([[0.5, 0.5]]), torch.tensor([[0, 2]])),
