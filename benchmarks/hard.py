@@ -19,13 +19,7 @@ OFF_AND_ON = {"baseline": (0.0, -1.2), "entropy_weight": (0.0, 0.3), "expectatio
 
 def worst(seed: int, *, baseline: float, entropy_weight: float, expectation: float) -> float:
     """In standard errors, over all parameters."""
-    exact = CASE.exact(
-        lambda p: (
-            (1 - expectation) * CASE.hard_objective(p)
-            + expectation * CASE.soft_objective(p)
-            + entropy_weight * CASE.entropy(p)
-        )
-    )
+    exact = CASE.exact(CASE.objective(entropy_weight, expectation))
     estimates = CASE.estimates(seed=seed, expectation=expectation, baseline=baseline, entropy_weight=entropy_weight)
     return errors(estimates, exact)
 

@@ -19,9 +19,8 @@ def unsound(tensor: Tensor) -> Tensor:
     """
     if not tensor.shape[-1]:
         return torch.zeros(tensor.shape[:-1], dtype=torch.bool, device=tensor.device)
-    return ~torch.isfinite(
-        torch.linalg.vector_norm(tensor.detach(), torch.inf, tensor.dim() - 1)
-    )  # not -1: a meta tensor without numbers refuses it
+    last = tensor.dim() - 1  # not -1, which a meta tensor without numbers refuses
+    return ~torch.isfinite(torch.linalg.vector_norm(tensor.detach(), torch.inf, last))
 
 
 def without(tensor: Tensor, tokens: Tensor) -> Tensor:

@@ -73,6 +73,14 @@ class Case:
         log = self.log_weights(parameters)
         return -(log.exp() * log).sum()
 
+    def objective(self, entropy_weight: float, expectation: float):
+        """What the learning rule climbs with these techniques: a function of the parameters."""
+        return lambda parameters: (
+            (1 - expectation) * self.hard_objective(parameters)
+            + expectation * self.soft_objective(parameters)
+            + entropy_weight * self.entropy(parameters)
+        )
+
     def exact(self, objective) -> dict[str, Tensor]:
         """The gradient of an objective of the parameters."""
         leaves = {name: tensor.clone().requires_grad_() for name, tensor in self.parameters.items()}
@@ -130,14 +138,7 @@ def test_the_mean_of_100000_gradients_is_the_exact_gradient(
 ) -> None:
     """Each technique on and off: with lambda_r = 1 all are unbiased, each for the objective that it names."""
     estimates = CASE.estimates(expectation=expectation, baseline=baseline, entropy_weight=entropy_weight)
-    exact = CASE.exact(
-        lambda p: (
-            (1 - expectation) * CASE.hard_objective(p)
-            + expectation * CASE.soft_objective(p)
-            + entropy_weight * CASE.entropy(p)
-        )
-    )
-    assert errors(estimates, exact) < 4
+    assert errors(estimates, CASE.exact(CASE.objective(entropy_weight, expectation))) < 4
 
 
 @pytest.mark.parametrize("reward_weight", [0.5, 2.0])
