@@ -153,26 +153,26 @@ class DualEntmax(Entmax):
     """The same with forward-mode derivatives, at which PyTorch's compiler stops."""
 
     @staticmethod
-    def jvp(ctx: Any, scores: Tensor | None, alpha: Tensor | None, _: None) -> Tensor:
-        weights, order = ctx.saved_tensors
-        tangent = torch.zeros_like(weights) if scores is None else through_scores(weights, order, scores)
-        return tangent if alpha is None else tangent + change_of_order(weights, order) * alpha
+    def jvp(ctx: Any, scores: Tensor, alpha: Tensor, _: None) -> Tensor:
+        weights, order = ctx.saved_tensors  # PyTorch hands zeros for what does not move
+        return through_scores(weights, order, scores) + change_of_order(weights, order) * alpha
 
 
 def through_scores(weights: Tensor, alpha: Tensor, slope: Tensor) -> Tensor:
     """The (symmetric) Jacobian of the weights in the scores, times a slope: r (g - <g, r>/<1, r>)."""
     power, top = powers(weights, (alpha - 1).clamp_min(LEAST))
-    total = power.sum(-1, keepdim=True)
-    mean = (slope * power).sum(-1, keepdim=True) / total.where(total > 0, 1.0)
-    change = torch.exp(top.clamp_max(STEEPEST)) * (power * (slope - mean))
-    return change + weights.where(weights.isnan(), 0.0)
+    mean = (slope * power).sum(-1, keepdim=True) / power.sum(-1, keepdim=True)
+    return torch.exp(top.clamp_max(STEEPEST)) * (power * (slope - mean))
 
 
 def powers(weights: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """p^(1-b) on the support over the largest of its row, and the logarithm of that: it may be beyond the type."""
+    """p^(1-b) on the support over the largest of its row, and the logarithm of that: it may be beyond the type.
+
+    A row of NaN has no support, and its powers are NaN as well: infinity less infinity.
+    """
     inside = weights > 0
     exponent = ((1 - b) * torch.log(weights.where(inside, 1.0))).masked_fill(~inside, -INFINITY)
-    top = exponent.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
+    top = exponent.detach().amax(-1, keepdim=True)
     return torch.exp(exponent - top), top
 
 
@@ -195,8 +195,7 @@ def change_far(weights: Tensor, b: Tensor) -> Tensor:
     """dp/da for larger b, where p^-b would overflow."""
     power, _ = powers(weights, b)
     logarithm = torch.log(weights.where(weights > 0, 1.0))
-    total = power.sum(-1, keepdim=True)
-    share = power / total.where(total > 0, 1.0)
+    share = power / power.sum(-1, keepdim=True)
     mean_log = (weights * logarithm).sum(-1, keepdim=True)
     return weights * (1 / b - logarithm) / b + (mean_log - 1 / b) / b * share
 

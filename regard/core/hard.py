@@ -45,10 +45,8 @@ class Hard(Normaliser, ByRow, Random):
     chosen: Tensor | None = None  # one uniform number a row, [*batch q], once drawn
 
     def index(self, scores: Tensor, mask: Tensor | None) -> Tensor:
-        """Which key each row takes, [*batch q]; the number of keys where there is nothing to see."""
+        """Which of one or more keys each row takes, [*batch q]; their number where there is nothing to see."""
         seen = visible(scores, mask)
-        if not scores.shape[-1]:
-            return scores.new_zeros(scores.shape[:-1], dtype=torch.long)
         if not self.sampled:
             return first_largest(scores.detach(), seen)
         chosen = self.chosen

@@ -23,8 +23,6 @@ class LogSumExp(Thing):
     def part(self, rows: Rows) -> Parts:
         scores = rows.normalise.scaled(rows.scores) if isinstance(rows.normalise, Softmax) else rows.scores
         alive = rows.alive
-        if not scores.shape[-1]:
-            return (scores.sum(-1).masked_fill(~alive, -INFINITY),)
         safe = scores.masked_fill(~alive[..., None], 0.0)  # all -infinity has no gradient, not even zero
         return (torch.logsumexp(safe, -1).masked_fill(~alive, -INFINITY),)
 

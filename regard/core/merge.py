@@ -73,7 +73,7 @@ def merge_keys(parts: Sequence[Part], keys: Sequence[int]) -> Part:
     total = torch.logsumexp(each.masked_fill(~alive, 0.0), 0).masked_fill(~alive, -torch.inf)
     share = torch.softmax(each.masked_fill(~alive, 0.0), 0)  # sums to one, however large the scores are
     share = share.masked_fill(~alive, 0.0)
-    context = sum_of(share[..., None] * torch.stack([context.to(each.dtype) for context, _ in parts]))
+    context = sum_of(share[..., None] * torch.stack([context for context, _ in parts]))
     offsets = [sum(keys[:place]) for place in range(len(keys))]
     values: list[object] = []
     for place, thing in enumerate(things):

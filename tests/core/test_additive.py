@@ -19,6 +19,8 @@ def test_the_concatenated_form_is_the_same_and_converts_both_ways() -> None:
     back, whole = score.concatenated()
     assert back is weight
     assert torch.equal(whole, matrix)
+    of_heads = regard.concatenated(torch.randn(2, 13), torch.randn(2, 13, 3 + 5), 3)
+    assert torch.equal(torch.cat([of_heads.query_weight, of_heads.key_weight], -1), of_heads.concatenated()[1])
     layer = torch.nn.Linear(3, 13, bias=False)
     assert regard.additive(weight, layer.weight, torch.randn(13, 5)).query_side(query).shape == (2, 7, 13)
 
@@ -34,14 +36,17 @@ def test_a_side_without_a_matrix_is_not_concatenated(side: str) -> None:
 def test_position_terms_are_cohn_s() -> None:
     matrix = torch.randn(5, 3, dtype=torch.float64)
     query_term, key_term = position_terms(matrix, 7, 11, start=2)
+    assert query_term.shape == (7, 5)
+    assert key_term.shape == (11, 5)
     for j in range(7):
         wanted = matrix[:, 0] * math.log(1 + j + 3)
-        torch.testing.assert_close(query_term[j], wanted)
+        torch.testing.assert_close(query_term[j], wanted, rtol=1e-14, atol=1e-14)
     for i in range(11):
         wanted = matrix[:, 1] * math.log(1 + i + 1) + matrix[:, 2] * math.log(1 + 11)
-        torch.testing.assert_close(key_term[i], wanted)
+        torch.testing.assert_close(key_term[i], wanted, rtol=1e-14, atol=1e-14)
     heads, _ = position_terms(matrix.expand(2, 5, 3), 7, 11)
     assert heads.shape == (2, 7, 5)
+    assert torch.equal(position_terms(matrix, 7, 11)[0], position_terms(matrix, 7, 11, start=0)[0])
 
 
 @pytest.mark.parametrize("radius", [0, 1, 3])
@@ -53,6 +58,11 @@ def test_window_terms_look_around_each_key(radius: int) -> None:
         for j in range(5):
             around = [weights[b, j + o].item() if 0 <= j + o < 5 else 0.0 for o in range(-radius, radius + 1)]
             torch.testing.assert_close(found[b, j], matrix @ torch.tensor(around, dtype=torch.float64))
+    torch.testing.assert_close(window_terms(weights[1], matrix), found[1])
+    heads = torch.randn(3, 7, 2 * radius + 1, dtype=torch.float64)
+    several = window_terms(weights[:, None].expand(2, 3, 5), heads)
+    for h in range(3):
+        torch.testing.assert_close(several[:, h], window_terms(weights, heads[h]))
 
 
 def test_terms_stand_inside_the_tanh() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import regard
+from regard.core.additive import position_terms
 
 META = torch.device("meta")
 
@@ -83,3 +84,31 @@ def test_normalisers_dropout_and_what_is_seen(normalise: object) -> None:
         seen.logsumexp,
     ):
         assert value.device == META
+
+
+def test_masks_and_biases_turned_around() -> None:
+    """Co-attention asks for both directions of what depends on position."""
+    query, key, value = sides()
+    found = regard.coattend(
+        query, key, torch.randn(2, 3, 5, 11, device=META), value, mask=regard.causal(), bias=regard.alibi(3)
+    )
+    assert [side.device for side in found[:2]] == [META, META]
+
+
+def test_whole_masks() -> None:
+    assert regard.causal().dense(5, 7, device=META).device == META
+    assert regard.prefix(99).dense(5, 7, device="meta").device == META
+    assert regard.allow(torch.ones(5, 7, dtype=torch.bool)).dense(5, 7, device="meta").device == META
+
+
+def test_terms_of_positions() -> None:
+    for term in position_terms(torch.randn(4, 3, device=META), 5, 7):
+        assert term.device == META
+
+
+def test_what_is_drawn() -> None:
+    scores = torch.randn(2, 5, 7, device=META)
+    for normalise in (regard.hard(sampled=True), regard.gumbel(), regard.gumbel(straight_through=True)):
+        assert normalise(scores).device == META
+    assert regard.gumbel().drawn(torch.arange(2, device=META), 5, None).seed.device == META
+    assert regard.hard(sampled=True).drawn(torch.arange(2, device=META), 5, None).chosen.device == META

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 import regard
-from regard.core.entmax import change_of_order, through_scores
+from regard.core.entmax import change_of_order, slope_order, through_scores
 
 ORDERS = [1.0, 1 + 1e-7, 1.001, 1.05, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 5.0, 20.0, 100.0]
 SHAPES = {
@@ -234,3 +234,23 @@ def test_the_slope_of_the_order_at_tiny_weights(alpha: float) -> None:
             ]
             have = [slope for slope, p in zip(slopes, row, strict=True) if p > 0]
             assert have == pytest.approx([float(number) for number in wanted], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [1e-12, 1e-5, 3e-3, 0.0099, 0.01, 0.011, 0.3, 5.0])
+def test_what_is_left_after_cancelling(x: float) -> None:
+    """(exp(x) - 1 - x) / x^2 by its series and by itself, at x = -b log p."""
+    b, logarithm = torch.tensor(0.25, dtype=torch.float64), torch.tensor([-4 * x], dtype=torch.float64)
+    with decimal.localcontext() as context:
+        context.prec = 60
+        exact = Decimal(x)
+        wanted = (exact.exp() - 1 - exact) / exact**2 * 16 * exact**2
+    assert slope_order(logarithm, b).item() == pytest.approx(float(wanted), rel=3e-11, abs=0)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 1.7, 2.4])
+def test_the_slope_of_the_order_has_a_slope_at_tiny_weights(alpha: float) -> None:
+    """The way that is not taken must not put infinity times zero into a second derivative."""
+    weights = torch.tensor([[1.0, 1e-300, 1e-200, 0.0]], dtype=torch.float64)
+    order = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(change_of_order(weights, order).sum(), order)
+    assert torch.isfinite(found)

@@ -129,6 +129,18 @@ ERRORS = {
         "Remedy: Tile(range(0, 64), range(0, 64)).",
         lambda: attend(see=regard.Tile(range(5), range(8))),
     ),
+    "a tile of every second row": says(
+        IndexError,
+        "Tile: rows=range(0, 5, 2) of 5 was asked for; wanted a range of step one from 0 to 5. "
+        "Remedy: Tile(range(0, 64), range(0, 64)).",
+        lambda: attend(see=regard.Tile(range(0, 5, 2), range(7))),
+    ),
+    "a tile from before the first key": says(
+        IndexError,
+        "Tile: keys=range(-1, 3) of 7 was asked for; wanted a range of step one from 0 to 7. "
+        "Remedy: Tile(range(0, 64), range(0, 64)).",
+        lambda: attend(see=regard.Tile(range(5), range(-1, 3))),
+    ),
     "weights of queries": says(
         ValueError,
         "Received: weights came float32[7] for 5 queries; wanted [..., 5]. Remedy: one number for every query.",
@@ -194,6 +206,21 @@ ERRORS = {
         "value: came float32[2, 7, 11] for weights float32[2, 5, 6]; wanted 6 values, one a key. "
         "Remedy: the values in the keys' order.",
         lambda: regard.gather(torch.randn(2, 5, 6), VALUE),
+    ),
+    "weights that are a list": says(
+        TypeError,
+        "weights: came list, wanted a torch.Tensor. Remedy: torch.as_tensor(weights).",
+        lambda: regard.gather([[1.0]], VALUE),
+    ),
+    "values that are whole numbers": says(
+        TypeError,
+        "value: came int64[2, 7, 11], wanted a floating-point tensor. Remedy: value.float(), or embed it.",
+        lambda: regard.gather(torch.randn(2, 5, 7), VALUE.long()),
+    ),
+    "one value to gather": says(
+        ValueError,
+        "value: came float32[11], wanted [..., length, width]. Remedy: add the missing dimension.",
+        lambda: regard.gather(torch.randn(2, 5, 7), VALUE[0, 0]),
     ),
     "no parts": says(
         ValueError,

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -18,7 +19,7 @@ def test_the_best_key_and_the_lowest_on_ties() -> None:
     assert regard.hard()(scores, mask).tolist() == [[0, 0, 1], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
     assert regard.hard().index(scores, mask).tolist() == [2, 2, 3, 3]
     assert regard.hard()(torch.zeros(3, 0)).shape == (3, 0)
-    assert regard.hard().index(torch.zeros(3, 0), None).tolist() == [0, 0, 0]
+    assert regard.hard()(torch.zeros(2, 3, 0)).shape == (2, 3, 0)
 
 
 def test_nan_makes_its_row_nan() -> None:
@@ -29,6 +30,15 @@ def test_nan_makes_its_row_nan() -> None:
         assert not weights[1].isnan().any()
     weights = regard.hard()(scores, torch.tensor([[True, False, True], [True, True, True]]))
     assert weights.tolist() == [[0, 0, 1], [0, 0, 1]]
+    seen = torch.tensor([[False, True, True], [True, True, True]])
+    for normalise in (regard.hard(), regard.hard(sampled=True)):
+        weights = normalise(torch.stack([scores, scores]), seen)
+        assert weights[:, 0, 0].tolist() == [0, 0], "what is hidden stays zero"
+        assert weights[:, 0, 1:].isnan().all()
+        assert not weights[:, 1].isnan().any()
+    low = torch.tensor([[-torch.inf, torch.nan, 1.0]])
+    assert regard.hard()(low)[0, 0] == 0
+    assert regard.hard()(low)[0, 1:].isnan().all()
 
 
 def drawn_counts(normalise: object, scores: torch.Tensor, count: int) -> torch.Tensor:
@@ -53,6 +63,11 @@ def test_a_draw_is_the_inverse_of_the_cumulative_weights() -> None:
     uniform = torch.tensor([1e-9, 0.0999, 0.1001, 0.4999, 0.5001, 0.8001, 1 - 2.0**-24])
     taken = Hard(True, chosen=uniform)
     assert taken.index(scores, None).tolist() == [0, 0, 1, 1, 2, 3, 3]
+    even = Hard(True, chosen=torch.tensor([0.0, 0.25, 0.5, 0.75]))
+    assert even.index(torch.zeros(4, 4), None).tolist() == [0, 1, 2, 3]
+    hidden = torch.tensor([False, True, True, True])
+    assert even.index(torch.zeros(4, 4), hidden).tolist() == [1, 1, 2, 3]
+    assert even(torch.zeros(4, 4), hidden).sum(0).tolist() == [0, 2, 1, 1]
     some = taken.rows(2, 5)
     assert torch.equal(some(scores[2:5]), taken(scores)[2:5])
     assert torch.equal(taken.mapped(lambda tensor, own: tensor[..., :1]).chosen, uniform[:1])
@@ -62,6 +77,48 @@ def test_a_draw_is_the_inverse_of_the_cumulative_weights() -> None:
     assert plain.drawn(torch.arange(1), 1, None) is plain
     assert taken.drawn(torch.arange(1), 1, None) is taken
     assert regard.hard(sampled=True).drawn(torch.arange(1), 0, None).chosen is None
+
+
+def test_a_long_row_s_tail_is_drawn() -> None:
+    """A hundred thousand keys of 1e-8 each: in float32, most of them would add nothing to what was summed before."""
+    scores = torch.cat([torch.tensor([0.999]), torch.full((100_000,), 1e-8)]).log()
+    uniform = 0.999 + 0.001 * torch.rand(50)
+    exact = scores.double().softmax(-1).cumsum(-1).numpy()
+    wanted = np.searchsorted(exact, uniform.double().numpy() * exact[-1], side="right")
+    assert Hard(True, chosen=uniform).index(scores.expand(50, -1), None).tolist() == wanted.tolist()
+
+
+def test_a_generator_repeats_what_is_drawn() -> None:
+    """Whatever PyTorch's own generator stands at; and another generator gives another draw."""
+    query, key = torch.randn(2, 31, 3), torch.randn(2, 37, 3)
+    twice = regard.edited(regard.hard(sampled=True), lambda weights: 2 * weights)
+    for normalise in (regard.hard(sampled=True), regard.gumbel(0.5), twice):
+        one, two, other = (
+            regard.weigh(query, key, normalise=normalise, generator=torch.Generator().manual_seed(seed))
+            for seed in (5, 5, 7)
+        )
+        assert torch.equal(one, two)
+        assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize("normalise", [regard.hard(sampled=True), regard.gumbel()], ids=repr)
+def test_the_seed_is_drawn_where_the_batch_is(normalise: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, draw = [], chance.draw_seed
+    monkeypatch.setattr(chance, "draw_seed", lambda generator, device: (asked.append(device), draw(None, device))[1])
+    normalise.drawn(torch.arange(2, device="meta"), 5, None)
+    assert asked == [torch.device("meta")]
+
+
+def test_gumbel_alone_knows_its_mask_its_batch_and_its_type() -> None:
+    mask = torch.rand(2, 3, 5, 7) < 0.5
+    mask[1, 2, 3] = False
+    for straight in (False, True):
+        weights = regard.gumbel(straight_through=straight)(torch.zeros(2, 3, 5, 7, dtype=torch.bfloat16), mask)
+        assert weights.dtype == torch.bfloat16
+        assert (weights[~mask] == 0).all()
+        torch.testing.assert_close(weights.float().sum(-1), mask.any(-1).float(), atol=2e-2, rtol=0)
+    assert (regard.gumbel()(torch.zeros(2, 3, 5, 7)).flatten(0, 2).unique(dim=0)).shape == (30, 7)
+    assert regard.gumbel().temperature == 1
 
 
 def test_standing_alone_it_draws_anew() -> None:
@@ -88,6 +145,7 @@ def test_the_log_probability_of_what_was_taken() -> None:
     (found,) = torch.autograd.grad(log.sum(), scores)
     torch.testing.assert_close(found, (weights - softmax).detach() * alive[..., None])
     assert regard.hard().log_probability(torch.zeros(3, 0), None).tolist() == [0, 0, 0]
+    assert regard.hard().log_probability(torch.zeros(2, 3, 0), None).shape == (2, 3)
 
 
 def test_a_choice_has_a_gradient_of_zero() -> None:
@@ -106,6 +164,11 @@ def test_straight_through_is_hard_forward_and_softmax_backward() -> None:
     torch.testing.assert_close(through(scores), plain(scores))
     (found,) = torch.autograd.grad((through(scores) * push).sum(), scores)
     (wanted,) = torch.autograd.grad((torch.softmax(scores, -1) * push).sum(), scores)
+    torch.testing.assert_close(found, wanted)
+    mask = torch.rand(3, 5, 7) < 0.5
+    torch.testing.assert_close(through(scores, mask), plain(scores, mask))
+    (found,) = torch.autograd.grad((through(scores, mask) * push).sum(), scores)
+    (wanted,) = torch.autograd.grad((regard.softmax()(scores, mask) * push).sum(), scores)
     torch.testing.assert_close(found, wanted)
 
 

@@ -38,3 +38,10 @@ def test_padding_is_not_looked_at() -> None:
     context, seen = regard.attend(None, key, key, score=regard.importance(torch.randn(3)), mask=mask, see=regard.Top(1))
     assert torch.isfinite(context).all()
     assert seen.top.indices[0].item() < 4
+
+
+def test_parameters_follow_the_key_s_type() -> None:
+    vector, weight, key = torch.randn(11), torch.randn(11, 3), torch.randn(2, 7, 3)
+    side = regard.importance(vector, weight).key_side(key.bfloat16())
+    assert side.dtype == torch.bfloat16
+    torch.testing.assert_close(side.float(), torch.tanh(key @ weight.mT), atol=5e-2, rtol=5e-2)

@@ -1,5 +1,7 @@
 """Masks that combine, print and draw themselves; the smaller kinds are in test_windows and test_sequences."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -95,6 +97,7 @@ def test_draws_itself(mask: regard.core.masks.Mask, wanted: str) -> None:
         (regard.documents(torch.tensor([0, 0, 1])), "documents(int64[3])"),
         (regard.documents(torch.tensor([0, 0, 1]), torch.tensor([1])), "documents(int64[3], queries=int64[1])"),
         (regard.allow(parity), "allow(parity)"),
+        (regard.allow(partial(parity)), "allow(function)"),
         (regard.allow(torch.ones(2, 3, dtype=torch.bool)), "allow(bool[2, 3])"),
         (regard.causal() & regard.window(2) & regard.prefix(1), "causal() & window(2) & prefix(1)"),
         (regard.causal() & (regard.window(2) | regard.prefix(1)), "causal() & (window(2) | prefix(1))"),
@@ -139,8 +142,9 @@ def test_span_of_combinations() -> None:
     assert (near | regard.prefix(0)).span(rows, shape) == range(4, 8)
     assert (regard.prefix(0) | near).span(rows, shape) == range(4, 8)
     assert len((regard.prefix(0) | regard.prefix(0)).span(rows, shape)) == 0
+    assert (near | regard.window(2)).span(rows, shape) == range(3, 9)
     for everything in (~near, regard.allow(parity), Turned(near)):
-        assert everything.span(rows, shape) == range(11)
+        assert everything.span(rows, torch.Size((13, 11))) == range(11)
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (1,), (5, 7), (5, 1), (1, 7), (3, 1, 7), (2, 3, 5, 7), (2, 1, 1, 1)])

@@ -71,6 +71,23 @@ def test_weights_sum_to_one_however_large_the_scores() -> None:
     torch.testing.assert_close(context, torch.ones(5, 2))
 
 
+def test_parts_that_weigh_nothing_have_no_best() -> None:
+    things = [regard.LogSumExp(), regard.Top(3)]
+    query, key = torch.ones(1, 1), torch.tensor([[-3e4], [3e4], [-3e4]])
+    parts = [regard.attend(query, key[a:b], key[a:b], see=things) for a, b in ((0, 1), (1, 3))]
+    _, seen = regard.merge_keys(parts, [1, 2])
+    assert seen.top.values.tolist() == [[1, 0, 0]]
+    assert seen.top.indices.tolist() == [[1, -1, -1]]
+    assert seen.top.indices.dtype == torch.int64
+
+
+def test_many_equal_weights_keep_their_order() -> None:
+    """More of them than a sort that is not stable leaves in place."""
+    several = [Best(torch.full((3, 97), 0.5), torch.arange(97).expand(3, 97)) for _ in range(2)]
+    best = merge_top(150, several, torch.full((2, 3), 0.5), [0, 97])
+    assert best.indices.tolist() == [list(range(150))] * 3
+
+
 def test_equal_weights_keep_their_order_over_parts() -> None:
     several = [
         Best(torch.tensor([[0.5, 0.5]]), torch.tensor([[0, 2]])),

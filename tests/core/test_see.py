@@ -8,7 +8,7 @@ import torch
 from torch.autograd import gradcheck
 
 import regard
-from regard.core.see import Best, Rows, Thing, bins, rows_before
+from regard.core.see import Best, Rows, Thing, bins, largest, rows_before
 from regard.core.seen import combine
 
 QUERIES, KEYS = 11, 13
@@ -123,6 +123,26 @@ def test_top_is_sorted_with_the_lowest_index_on_ties() -> None:
     assert wide.values[0, 4:].tolist() == [0, 0]
 
 
+def test_ties_are_found_where_they_lie() -> None:
+    """`topk` puts equal weights in any order: inside the best, across the border, in one row of many."""
+    other = []
+    for k in (2, 3, 7, 16):
+        weights = torch.rand(50, 5, 64)
+        weights[torch.arange(50), 3] = torch.randint(1, 4, (50, 64)) / 7
+        wanted = weights.sort(dim=-1, descending=True, stable=True).indices[..., :k]
+        other.append(not torch.equal(weights.topk(k, -1).indices, wanted))
+        assert torch.equal(largest(weights, k), wanted)
+    assert all(other)  # else this would show nothing
+
+
+def test_ties_at_the_border_only() -> None:
+    """Of several keys with the last of the best weights, the first."""
+    for place in range(1, 9):
+        weights = torch.cat([torch.full((10,), 0.05), torch.tensor([0.3, 0.2])]).roll(place)
+        first = next(index for index in range(12) if weights[index] < 0.1)
+        assert largest(weights, 3)[-1] == first
+
+
 def test_the_values_of_top_have_gradients() -> None:
     weights = torch.rand(3, 5, dtype=torch.float64, requires_grad=True)
     of = Rows(weights, torch.zeros(3, 5), 0, 3, regard.sparsemax())
@@ -164,6 +184,9 @@ def test_the_log_sum_exp_is_of_scores_over_the_temperature() -> None:
     assert found[1, 2] == -torch.inf
     other = Rows(of.weights, of.scores, 0, QUERIES, regard.sparsemax())
     torch.testing.assert_close(value(regard.LogSumExp(), other), torch.logsumexp(of.scores, -1))
+    assert (
+        value(regard.LogSumExp(), Rows(torch.zeros(2, 0, 5), torch.zeros(2, 0, 5), 0, 0, regard.softmax())).numel() == 0
+    )
     empty = Rows(torch.zeros(2, 3, 0), torch.zeros(2, 3, 0), 0, 3, regard.softmax())
     assert value(regard.LogSumExp(), empty).tolist() == [[-torch.inf] * 3] * 2
 

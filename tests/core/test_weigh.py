@@ -63,6 +63,7 @@ def test_weigh_is_softmax_of_the_scores() -> None:
     torch.testing.assert_close(regard.weigh(query, key), wanted)
     shared = regard.weigh(torch.randn(B, 6, N, D), torch.randn(B, 2, M, D), grouped=True)
     assert shared.shape == (B, 6, N, M)
+    assert regard.weigh(query[0, 0], key[0, 0]).shape == (N, M)
 
 
 def test_gather_is_the_weighted_sum() -> None:
@@ -74,6 +75,8 @@ def test_gather_is_the_weighted_sum() -> None:
     torch.testing.assert_close(regard.gather(many, few, grouped=True), wanted)
     half = regard.gather(weights.float(), value.bfloat16())
     assert half.dtype == torch.bfloat16
+    of_half = regard.gather(weights.bfloat16(), value.float())
+    torch.testing.assert_close(of_half, weights.bfloat16().float() @ value.float())
 
 
 def test_a_key_of_weight_zero_adds_nothing_whatever_it_holds() -> None:
