@@ -84,8 +84,8 @@ class Hard(Normaliser, ByRow, Random):
         if not self.sampled or self.chosen is not None:
             return self
         seed = chance.draw_seed(generator, batch.device)
-        rows = torch.arange(queries, device=batch.device)
-        return replace(self, chosen=chance.uniform(seed, batch, rows, rows[:1] * 0)[..., 0] if queries else None)
+        rows, column = torch.arange(queries, device=batch.device), torch.arange(1, device=batch.device)
+        return replace(self, chosen=chance.uniform(seed, batch, rows, column)[..., 0])
 
     def rows(self, start: int, stop: int) -> Normaliser:
         return self if self.chosen is None else replace(self, chosen=self.chosen[..., start:stop])

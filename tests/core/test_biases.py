@@ -141,14 +141,15 @@ def test_parts_and_changes(bias: regard.core.biases.Bias) -> None:
             assert torch.equal(tile, everything[..., rows.start : rows.stop, columns.start : columns.stop])
     turned = Turned(bias).tile(range(1, 6), range(2, 4), torch.Size((3, 7, 5)), DEVICE)
     assert torch.equal(turned, everything[..., 2:4, 1:6].mT)
-    events: list[int] = []
+    events: list[bool] = []
 
     def doubled(tensor: torch.Tensor, own: int) -> torch.Tensor:
-        events.append(own)
+        events.append(own == tensor.dim())
         return tensor * 2
 
     torch.testing.assert_close(whole(bias.mapped(doubled), *shape), 2 * everything)
     assert events
+    assert all(events), "no dimension of a bias is a batch of its own"
 
 
 def test_a_number_of_heads_stands_for_their_slopes() -> None:

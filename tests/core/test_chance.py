@@ -84,6 +84,11 @@ def test_dropout_keeps_its_share(dropout: float) -> None:
     assert abs(int(kept.sum()) - count * (1 - dropout)) < 5 * sigma
 
 
+def test_of_all_numbers_dropout_drops_its_share_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chance, "bits", lambda *places: torch.tensor([0, 2**30 - 1, 2**30, 2**32 - 1]))
+    assert chance.kept(SEED, *indices(1, 1, 4), 0.25).tolist() == [False, False, True, True]
+
+
 def test_one_seed_a_call() -> None:
     first = chance.draw_seed(torch.Generator().manual_seed(3), torch.device("cpu"))
     assert torch.equal(first, chance.draw_seed(torch.Generator().manual_seed(3), torch.device("cpu")))
@@ -100,6 +105,13 @@ def test_one_seed_a_call() -> None:
 def test_a_generator_of_another_device_is_asked_there() -> None:
     seed = chance.draw_seed(torch.Generator().manual_seed(3), torch.device("meta"))
     assert seed.device.type == "meta"
+
+
+def test_without_a_generator_the_seed_is_drawn_where_the_keys_are() -> None:
+    """A GPU draws by itself, so nothing waits for the CPU, and the CPU's own numbers stay where they are."""
+    before = torch.get_rng_state()
+    chance.draw_seed(None, torch.device("meta"))
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_places_number_the_batch() -> None:

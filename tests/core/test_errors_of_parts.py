@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import regard
+from regard.core.additive import window_terms
+from regard.core.positions import rotated
 from tests.errors import attend, hold, says
 
 TRUE = torch.ones(5, 7, dtype=torch.bool)
@@ -121,6 +123,18 @@ ERRORS = {
         "key indices [1, 7]. Remedy: compare the two indices.",
         lambda: attend(mask=regard.allow(lambda i, j: i - j), backend="definition"),
     ),
+    "a rule's row": says(
+        ValueError,
+        "mask: the rule gave bool[7]; wanted booleans that broadcast to [2, 5, 7], from query indices [5, 1] and "
+        "key indices [1, 7]. Remedy: compare the two indices.",
+        lambda: attend(mask=regard.allow(lambda i, j: j[0] > 2), backend="definition"),
+    ),
+    "a rule of another size": says(
+        ValueError,
+        "mask: the rule gave bool[3, 7]; wanted booleans that broadcast to [2, 5, 7], from query indices [5, 1] and "
+        "key indices [1, 7]. Remedy: compare the two indices.",
+        lambda: attend(mask=regard.allow(lambda i, j: (i > j)[:3]), backend="definition"),
+    ),
     "a padding mask": says(
         ValueError,
         "mask: came bool[2, 7] for scores [2, 5, 7]; wanted a mask that broadcasts to them, from the right. Remedy: "
@@ -197,6 +211,12 @@ ERRORS = {
         "keys: came 3 document ids for 7 keys; wanted one each. "
         "Remedy: documents(keys=…, queries=…) when they differ in number.",
         lambda: attend(mask=regard.documents(torch.zeros(2, 3, dtype=torch.long))),
+    ),
+    "too few document ids of several sequences": says(
+        ValueError,
+        "queries: came 3 document ids for 5 queries; wanted one each. "
+        "Remedy: documents(keys=…, queries=…) when they differ in number.",
+        lambda: attend(mask=regard.documents(*(torch.zeros(2, n, dtype=torch.long) for n in (7, 3)))),
     ),
     "too few document ids": says(
         ValueError,
@@ -287,3 +307,32 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_error(name: str) -> None:
     hold(ERRORS[name])
+
+
+MAKERS = {
+    "additive": ("weight", regard.additive),
+    "additive's query": ("query_weight", lambda wrong: regard.additive(torch.ones(4), wrong)),
+    "additive's key": ("key_weight", lambda wrong: regard.additive(torch.ones(4), None, wrong)),
+    "concatenated": ("matrix", lambda wrong: regard.concatenated(torch.ones(4), wrong, 2)),
+    "bilinear": ("weight", regard.bilinear),
+    "location": ("weight", regard.location),
+    "importance": ("vector", regard.importance),
+    "relative": ("table", regard.relative),
+    "t5_buckets": ("table", regard.t5_buckets),
+    "alibi": ("slopes", regard.alibi),
+    "given": ("weights", regard.given),
+    "a window": ("weights", lambda wrong: window_terms(wrong, torch.ones(4, 3))),
+    "rotated": ("tensor", lambda wrong: rotated(wrong, torch.arange(1))),
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_is_made_names_its_argument(maker: str) -> None:
+    name, make = MAKERS[maker]
+    hold(
+        says(
+            TypeError,
+            f"{name}: came list, wanted a torch.Tensor. Remedy: torch.as_tensor({name}).",
+            lambda: make([1.0]),
+        )
+    )

@@ -162,6 +162,14 @@ def test_half_types_are_scored_in_float32(name: str, dtype: torch.dtype) -> None
     assert score.pair(score.query_side(case.query), score.key_side(case.key)).dtype == torch.float32
 
 
+def test_parameters_follow_the_type_of_the_tokens() -> None:
+    """Parameters in float32, tokens in a half type: what comes out is as narrow as what came in."""
+    weight, query = torch.randn(5, 3), torch.randn(2, 7, 5)
+    side = regard.bilinear(weight).query_side(query.bfloat16())
+    assert side.dtype == torch.bfloat16
+    torch.testing.assert_close(side.float(), query @ weight, atol=1e-1, rtol=5e-2)
+
+
 def test_cosine_of_extreme_vectors() -> None:
     """Squares that would overflow or vanish do not, and a vector of zeros has a cosine of zero and a gradient."""
     for size in (1e-30, 1e-20, 1.0, 1e20, 1e30):

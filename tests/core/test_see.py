@@ -36,6 +36,7 @@ THINGS = [
     regard.Weights(),
     regard.Weights([7, -1, 0, 7, 3]),
     regard.Weights([]),
+    regard.Weights([9, 4, 1, 5, 2]),
     regard.Entropy(),
     regard.Received(),
     regard.Received(SHARE),
@@ -106,6 +107,10 @@ def test_what_keys_receive() -> None:
     per_sequence = torch.rand(2, QUERIES, dtype=torch.float64)
     torch.testing.assert_close(
         value(regard.Received(per_sequence), of), torch.einsum("bqk,bq->bk", of.weights, per_sequence)
+    )
+    assert (
+        value(regard.Received(SHARE), Rows(of.weights.float(), of.scores, 0, QUERIES, of.normalise)).dtype
+        == torch.float32
     )
     plain = regard.Received()
     assert plain.mapped(lambda tensor, own: tensor * 2) is plain
