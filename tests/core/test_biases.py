@@ -156,6 +156,7 @@ def test_a_number_of_heads_stands_for_their_slopes() -> None:
     counted, given = regard.alibi(6, align="start"), regard.alibi(alibi_slopes(6), align="start")
     assert torch.equal(whole(counted, 6, 5, 7), whole(given, 6, 5, 7))
     assert counted.mapped(lambda tensor, own: tensor * 2) is counted, "it holds no tensor"
+    assert whole(regard.alibi(1), 1, 1, 3).tolist() == [[[-2 / 256, -1 / 256, 0]]], "one head's slope is 2^-8"
 
 
 def test_gradients_reach_every_table() -> None:

@@ -170,6 +170,12 @@ def test_parameters_follow_the_type_of_the_tokens() -> None:
     torch.testing.assert_close(side.float(), query @ weight, atol=1e-1, rtol=5e-2)
 
 
+def test_a_function_of_two_matrices() -> None:
+    query, key = torch.randn(5, 3), torch.randn(7, 3)
+    nearness = as_score(lambda q, k: -torch.cdist(q, k))
+    assert torch.equal(nearness(query, key), -torch.cdist(query, key))
+
+
 def test_cosine_of_extreme_vectors() -> None:
     """Squares that would overflow or vanish do not, and a vector of zeros has a cosine of zero and a gradient."""
     for size in (1e-30, 1e-20, 1.0, 1e20, 1e30):
