@@ -107,8 +107,8 @@ def grouped_batch(query: Tensor, key: Tensor, value: Tensor, pair: Pair) -> tupl
     """The caller's batch and the query heads a key head, with grouped heads."""
     if min(query.dim(), key.dim(), value.dim()) < 3:
         raise ValueError(
-            f"query: came {describe(query)}, key {describe(key)}, with grouped=True; wanted heads in dimension -3 of "
-            f"both. Remedy: [..., heads, length, width], or grouped=False."
+            f"query: came {describe(query)}, key {describe(key)}, value {describe(value)}, with grouped=True; wanted "
+            f"heads in dimension -3 of all. Remedy: [..., heads, length, width], or grouped=False."
         )
     heads, key_heads = query.shape[-3], key.shape[-3]
     groups = check_heads(heads, key_heads)

@@ -58,8 +58,8 @@ def broadcast(name: str, shapes: Sequence[tuple[str, torch.Size]]) -> torch.Size
                 listed = ", ".join(f"{who} {list(each)}" for who, each in shapes)
                 raise ValueError(
                     f"{name}: these leading dimensions do not broadcast: {listed}. Wanted: equal sizes, or 1, from the "
-                    f"right. Remedy: unsqueeze a dimension where one is missing, or pass grouped=True if key heads are "
-                    f"shared."
+                    f"right. Remedy: unsqueeze a dimension where one is missing; heads that share keys need "
+                    f"grouped=True."
                 )
     return torch.Size(reversed(whole))
 

@@ -34,8 +34,8 @@ ERRORS = {
     "batches": says(
         ValueError,
         "query, key and value: these leading dimensions do not broadcast: query [3], key [2], value [2]. Wanted: equal "
-        "sizes, or 1, from the right. Remedy: unsqueeze a dimension where one is missing, or pass grouped=True if key "
-        "heads are shared.",
+        "sizes, or 1, from the right. Remedy: unsqueeze a dimension where one is missing; heads that share keys need "
+        "grouped=True.",
         lambda: attend(query=torch.randn(3, 5, 3), mask=torch.ones(5, 7, dtype=torch.bool)),
     ),
     "fewer values": says(
@@ -185,15 +185,39 @@ ERRORS = {
     ),
     "heads that are missing": says(
         ValueError,
-        "query: came float32[5, 3], key float32[7, 3], with grouped=True; wanted heads in dimension -3 of both. "
-        "Remedy: [..., heads, length, width], or grouped=False.",
-        lambda: attend(query=QUERY[0], key=KEY[0], value=VALUE[0], grouped=True),
+        "query: came float32[5, 3], key float32[2, 7, 3], value float32[2, 7, 11], with grouped=True; wanted heads in "
+        "dimension -3 of all. Remedy: [..., heads, length, width], or grouped=False.",
+        lambda: attend(query=QUERY[0], grouped=True),
+    ),
+    "heads that are missing from keys": says(
+        ValueError,
+        "query: came float32[2, 5, 3], key float32[7, 3], value float32[2, 7, 11], with grouped=True; wanted heads in "
+        "dimension -3 of all. Remedy: [..., heads, length, width], or grouped=False.",
+        lambda: attend(key=KEY[0], grouped=True),
+    ),
+    "heads that are missing from values": says(
+        ValueError,
+        "query: came float32[2, 5, 3], key float32[2, 7, 3], value float32[7, 11], with grouped=True; wanted heads in "
+        "dimension -3 of all. Remedy: [..., heads, length, width], or grouped=False.",
+        lambda: attend(value=VALUE[0], grouped=True),
     ),
     "heads of values": says(
         ValueError,
         "value: came float32[6, 7, 11] for key float32[2, 7, 3], with grouped=True; wanted 2 heads in dimension -3. "
         "Remedy: as many heads of values as of keys.",
         lambda: attend(query=torch.randn(6, 5, 3), value=torch.randn(6, 7, 11), grouped=True),
+    ),
+    "batches of grouped heads": says(
+        ValueError,
+        "query, key and value: these leading dimensions do not broadcast: query [5], key [3], value [], score [3]. "
+        "Wanted: equal sizes, or 1, from the right. Remedy: unsqueeze a dimension where one is missing; heads that "
+        "share keys need grouped=True.",
+        lambda: attend(
+            query=torch.randn(5, 4, 5, 3),
+            key=KEY.expand(3, 2, 7, 3),
+            score=regard.additive(torch.randn(3, 4, 3)),
+            grouped=True,
+        ),
     ),
     "heads of a score": says(
         ValueError,

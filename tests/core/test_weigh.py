@@ -43,6 +43,9 @@ def test_grouped_heads_are_pytorch_s(road: str) -> None:
     query, key, value = three(6, 2)
     found = regard.attend(query, key, value, grouped=True, backend=road)
     torch.testing.assert_close(found, pytorch(query, key, value, enable_gqa=True))
+    shared = value[:, :1]
+    found = regard.attend(query, key, shared, grouped=True, backend=road)
+    torch.testing.assert_close(found, pytorch(query, key, shared.expand_as(value), enable_gqa=True))
 
 
 @pytest.mark.parametrize("road", ["definition", "tiled", "fused", "auto"])
