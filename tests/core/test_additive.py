@@ -19,7 +19,7 @@ def test_the_concatenated_form_is_the_same_and_converts_both_ways() -> None:
     back, whole = score.concatenated()
     assert back is weight
     assert torch.equal(whole, matrix)
-    of_heads = regard.concatenated(torch.randn(2, 13), torch.randn(2, 13, 3 + 5), 3)
+    of_heads = regard.concatenated(torch.randn(2, 4), torch.randn(2, 4, 6 + 5), 6)
     assert torch.equal(torch.cat([of_heads.query_weight, of_heads.key_weight], -1), of_heads.concatenated()[1])
     layer = torch.nn.Linear(3, 13, bias=False)
     assert regard.additive(weight, layer.weight, torch.randn(13, 5)).query_side(query).shape == (2, 7, 13)

@@ -1,15 +1,30 @@
-"""Everything is made where the keys are. The meta device computes nothing and mixes with no other, so it tells."""
+"""Everything is made where the keys are: on the meta device, no operation may give a tensor of any other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 import regard
 from regard.core.additive import position_terms
 
 META = torch.device("meta")
+
+
+class OnMeta(TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), options=None):  # type: ignore[no-untyped-def]
+        made = function(*arguments, **options or {})
+        for tensor in made if isinstance(made, tuple | list) else [made]:
+            assert not isinstance(tensor, Tensor) or tensor.device == META, f"{function} made one on {tensor.device}"
+        return made
+
+
+@pytest.fixture(autouse=True)
+def on_meta() -> Iterator[None]:
+    with OnMeta():
+        yield
 
 
 def sides(device: torch.device = META) -> list[Tensor]:
@@ -25,6 +40,7 @@ def away(query: Tensor, key: Tensor) -> Tensor:
 
 
 IDS = torch.tensor([0, 0, 1, 1, 1, 2, 2])
+TENSOR = regard.allow(torch.rand(5, 7) > 0.5)
 MASKS = [
     regard.causal(),
     regard.causal("start"),
@@ -34,7 +50,7 @@ MASKS = [
     regard.lengths(torch.tensor([4, 7])),
     regard.lengths(torch.tensor([4, 7]), torch.tensor([5, 3])),
     regard.documents(IDS, IDS[:5]),
-    regard.allow(torch.rand(5, 7) > 0.5),
+    TENSOR,
     regard.allow(parity),
     regard.causal() & regard.lengths(torch.tensor([4, 7])) | ~regard.prefix(2),
 ]
@@ -45,6 +61,7 @@ BIASES: list[Callable[[], object]] = [
     lambda: regard.relative(torch.randn(3, 9, device=META)),
     lambda: regard.t5_buckets(torch.randn(3, 32, device=META)),
     lambda: regard.rule(away),
+    lambda: regard.alibi(3) + regard.relative(torch.randn(3, 9, device=META)),
 ]
 NORMALISERS = [
     regard.softmax(0.5),
@@ -54,7 +71,7 @@ NORMALISERS = [
     regard.hard(sampled=True),
     regard.gumbel(0.5),
 ]
-SEE = [regard.Weights([1]), regard.Entropy(), regard.Received(), regard.Top(3), regard.Map(2), regard.LogSumExp()]
+SEE = [regard.Weights([1, 0, 1]), regard.Entropy(), regard.Received(), regard.Top(3), regard.Map(2), regard.LogSumExp()]
 
 
 @pytest.mark.parametrize("road", ["definition", "fused"])
@@ -63,7 +80,7 @@ def test_masks(mask: object, road: str) -> None:
     assert regard.attend(*sides(), mask=mask, backend=road).device == META
 
 
-@pytest.mark.parametrize("make", BIASES, ids=["tensor", "alibi", "slopes", "relative", "buckets", "rule"])
+@pytest.mark.parametrize("make", BIASES, ids=["tensor", "alibi", "slopes", "relative", "buckets", "rule", "sum"])
 def test_biases(make: Callable[[], object]) -> None:
     assert regard.attend(*sides(), bias=make(), backend="definition").device == META
 
@@ -98,7 +115,7 @@ def test_masks_and_biases_turned_around() -> None:
 def test_whole_masks() -> None:
     assert regard.causal().dense(5, 7, device=META).device == META
     assert regard.prefix(99).dense(5, 7, device="meta").device == META
-    assert regard.allow(torch.ones(5, 7, dtype=torch.bool)).dense(5, 7, device="meta").device == META
+    assert TENSOR.dense(5, 7, device="meta").device == META
 
 
 def test_terms_of_positions() -> None:

@@ -284,6 +284,23 @@ ERRORS = {
         "matrix: came float32[6], wanted [..., length, width]. Remedy: add the missing dimension.",
         lambda: regard.concatenated(torch.randn(4), torch.randn(6), 2),
     ),
+    "concatenated's width of all, with heads": says(
+        ValueError,
+        "query_width: came 9 for matrix float32[2, 4, 9]; wanted between 1 and 8. Remedy: the width of q in [q; k].",
+        lambda: regard.concatenated(torch.randn(2, 4), torch.randn(2, 4, 9), 9),
+    ),
+    "additive's query by the definition": says(
+        ValueError,
+        "query: came float32[2, 5, 3], its width is 3; wanted width 6, by query_weight float32[4, 6]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: regard.additive(torch.randn(4), torch.randn(4, 6), torch.randn(4, 3))(QUERY, KEY),
+    ),
+    "additive's key by the definition": says(
+        ValueError,
+        "key: came float32[2, 7, 3], its width is 3; wanted width 6, by key_weight float32[4, 6]. "
+        "Remedy: project it first, or use a score that does (bilinear, additive).",
+        lambda: regard.additive(torch.randn(4), torch.randn(4, 3), torch.randn(4, 6))(QUERY, KEY),
+    ),
     "concatenated's width of none": says(
         ValueError,
         "query_width: came 0 for matrix float32[4, 6]; wanted between 1 and 5. Remedy: the width of q in [q; k].",

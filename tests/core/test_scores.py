@@ -184,6 +184,9 @@ def test_cosine_of_extreme_vectors() -> None:
             assert regard.cosine()(query, torch.tensor([[4.0, 3.0]])).item() == pytest.approx(0.96, rel=1e-6)
         else:  # shorter than epsilon: taken as that long
             assert abs(regard.cosine()(query, torch.tensor([[4.0, 3.0]])).item()) < 1e-10
+    assert regard.cosine(epsilon=10.0)(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 20.0]])).item() == pytest.approx(
+        0.4
+    )
     zero = torch.zeros(1, 2, requires_grad=True)
     regard.cosine()(zero, torch.ones(1, 2)).sum().backward()
     assert torch.isfinite(zero.grad).all()

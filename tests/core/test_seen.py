@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.core.seen import Seen, as_things
+from regard.core.seen import Seen, as_things, combine
 
 
 def test_values_are_found_by_name_and_by_thing() -> None:
@@ -59,3 +59,9 @@ def test_what_was_seen_survives_a_copy() -> None:
 
     seen = Seen([regard.Entropy()], [torch.ones(3)])
     assert torch.equal(copy.deepcopy(seen).entropy, seen.entropy)
+
+
+def test_a_single_block_is_not_copied() -> None:
+    part = (torch.randn(2, 3, 5),)
+    assert combine(regard.Weights(), [part])[0] is part[0]
+    assert torch.equal(combine(regard.Weights(), [part, part])[0], torch.cat([part[0]] * 2, -2))
