@@ -129,6 +129,9 @@ def test_biases_add_up() -> None:
         regard.rule(lambda i, j, w: w * (i - j), torch.randn(3, 1, 1)),
         regard.alibi(torch.rand(3)) + torch.randn(3, 5, 7),
         Turned(regard.relative(torch.randn(3, 9))),
+        regard.relative(torch.randn(3, 3), align="start"),
+        regard.alibi(torch.rand(3), align="start"),
+        regard.t5_buckets(torch.randn(3, 8), bidirectional=False, farthest=5, align="start"),
     ],
     ids=lambda bias: type(bias).__name__,
 )

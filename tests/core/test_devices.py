@@ -47,6 +47,7 @@ MASKS = [
     regard.window(2),
     regard.window(1, right=0),
     regard.prefix(3),
+    regard.prefix(0),
     regard.lengths(torch.tensor([4, 7])),
     regard.lengths(torch.tensor([4, 7]), torch.tensor([5, 3])),
     regard.documents(IDS, IDS[:5]),

@@ -7,6 +7,10 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.nn.functional import scaled_dot_product_attention as pytorch
 
 import regard
+from regard.core.hard import Hard
+from regard.core.normalisers import Normaliser
+from regard.core.problem import prepare
+from regard.core.weigh import attended_rows
 from tests.cases import Kinds, draw
 
 B, H, N, M, D, E = 2, 3, 5, 7, 11, 13
@@ -67,6 +71,37 @@ def test_weigh_is_softmax_of_the_scores() -> None:
     shared = regard.weigh(torch.randn(B, 6, N, D), torch.randn(B, 2, M, D), grouped=True)
     assert shared.shape == (B, 6, N, M)
     assert regard.weigh(query[0, 0], key[0, 0]).shape == (N, M)
+
+
+def test_a_bias_widens_nothing() -> None:
+    query, key, value = (tensor.float() for tensor in three())
+    context, seen = regard.attend(query, key, value, bias=torch.randn(N, M, dtype=torch.float64), see=regard.Weights())
+    assert context.dtype == seen.weights.dtype == torch.float32
+    half = regard.attend(query.half(), key.half(), value.half(), dropout=0.3, backend="definition")
+    assert half.dtype == torch.float16
+
+
+@pytest.mark.parametrize("normalise", [regard.softmax(), regard.hard(sampled=True), regard.gumbel()], ids=repr)
+def test_blocks_of_rows_and_columns_are_those_of_the_whole(normalise: Normaliser) -> None:
+    """With what is drawn, for dropout too, and columns left out that no row of the block can reach."""
+    query, key, value = three()
+    things = [regard.Entropy(), regard.LogProbability() if isinstance(normalise, Hard) else regard.LogSumExp()]
+    problem = prepare(
+        query, key, value, score=regard.dot(), normalise=normalise, mask=regard.window(1), dropout=0.4, see=things,
+        generator=torch.Generator().manual_seed(5),
+    )  # fmt: skip
+    whole, seen = attended_rows(problem, range(N), range(M))
+    for rows in (range(3), range(3, 4), range(4, 5)):
+        part, found = attended_rows(problem, rows, problem.span(rows))
+        torch.testing.assert_close(part, whole[..., rows.start : rows.stop, :])
+        for (one,), (other,) in zip(found, seen, strict=True):
+            torch.testing.assert_close(one, other[..., rows.start : rows.stop])
+
+
+def test_only_reachable_columns_are_made() -> None:
+    query, key, value = three()
+    problem = prepare(query, key, value, score=regard.dot(), normalise=regard.softmax(), mask=regard.window(1))
+    assert problem.span(range(4, 5)) == range(5, 7)
 
 
 def test_gather_is_the_weighted_sum() -> None:
