@@ -1,5 +1,6 @@
 """What every test stands on: poisoned memory, a seed of its own, one thread, GPUs on request."""
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from zlib import crc32
@@ -11,8 +12,12 @@ import torch
 import torch._dynamo  # now, before memory is poisoned: it knows torch's functions by what they were when it was loaded
 
 # Tests meet the same examples on every run; a --seed other than 0 brings fresh ones. No deadline: machines are shared.
-hypothesis.settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.register_profile("fresh", deadline=None, print_blob=True)
+# A mutant only has to fail (`make mutants`): nobody reads its example, so no plainer one is looked for.
+PHASES = [
+    phase for phase in hypothesis.Phase if phase != hypothesis.Phase.shrink or "MUTANT_UNDER_TEST" not in os.environ
+]
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, print_blob=True, phases=PHASES)
+hypothesis.settings.register_profile("fresh", deadline=None, print_blob=True, phases=PHASES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
