@@ -53,8 +53,8 @@ def from_smallest(ahead: Tensor, q: Tensor, b: Tensor | float) -> tuple[Tensor, 
     lead = torch.exp(torch.log(ahead.clamp_min(0)) / b)  # the weight at q = 0
     larger, smaller = torch.maximum(lead, q), torch.minimum(lead, q)
     share = torch.exp(b * torch.log(smaller / larger.clamp_min(torch.finfo(q.dtype).tiny)))
-    weight = (larger * torch.exp(torch.log1p(share) / b)).where(inside & (larger > 0), 0.0)
-    slope = torch.exp((b - 1) * torch.log(q / weight)).where(inside & (weight > 0), inside.to(q.dtype))
+    weight = (larger * torch.exp(torch.log1p(share) / b)).where(inside, 0.0)
+    slope = torch.exp((b - 1) * torch.log(q / weight)).where(weight > 0, inside.to(q.dtype))
     return weight, slope
 
 
@@ -80,17 +80,17 @@ def small_order(h: Tensor, b: Tensor | float) -> Tensor:
 
 def large_order(h: Tensor, b: Tensor | float) -> Tensor:
     """Weights for b > 1."""
-    h = h.clamp_max(2.0)  # what lags by one or more has no weight
+    h = h.clamp_max(2.0)  # what lags by one or more has no weight, or the best had more than one
     ordered = torch.sort(h, -1).values
     low = torch.zeros_like(h[..., :1], dtype=torch.long)  # surely in the support
     high = torch.full_like(low, h.shape[-1])  # surely not
-    for _ in range(max(h.shape[-1], 1).bit_length()):
+    for _ in range(h.shape[-1].bit_length()):
         middle = (low + high) // 2
         candidate = ordered.gather(-1, middle)
         ahead = (candidate - h).clamp_min(0)
         filled = torch.exp(torch.log(ahead) / b).sum(-1, keepdim=True)  # the sum if the candidate's weight were zero
-        inside = (filled < 1) & (candidate < 1)
-        low, high = torch.where(inside, middle, low), torch.where(inside, high, torch.maximum(middle, low + 1))
+        inside = filled < 1
+        low, high = torch.where(inside, middle, low), torch.where(inside, high, middle)
     last = ordered.gather(-1, low)
     return descend(lambda q: from_smallest(last - h, q, b), torch.ones_like(last))
 

@@ -43,6 +43,12 @@ def test_without_groups_nothing_is_split() -> None:
     assert (alone.groups, alone.batch) == (1, (2, 2))
 
 
+def test_what_nobody_asks_for_is_not_done() -> None:
+    plain = prepare(QUERY[0, 0], KEY[0, 0], None, score=regard.dot(), normalise=regard.softmax())
+    assert (plain.mask, plain.bias, plain.see, plain.groups, plain.dropout, plain.seed) == (None, None, (), 1, 0, None)
+    assert plain.value is plain.key
+
+
 def test_statistics_weighted_by_query_are_split_too() -> None:
     share = torch.rand(6, 5)
     grouped = problem(see=[regard.Received(share), regard.Entropy()])
@@ -91,6 +97,33 @@ def test_a_pair_form_of_one_s_own_has_parameters(road: str) -> None:
         QUERY, KEY.repeat_interleave(3, 1), VALUE.repeat_interleave(3, 1), score=Powered(six), backend="definition"
     )
     torch.testing.assert_close(grouped, wanted)
+
+
+class Overlap(Pair):
+    """A pair form of a user's own that is no dataclass."""
+
+    def __call__(self, query: torch.Tensor | None, key: torch.Tensor) -> torch.Tensor:
+        assert query is not None
+        return torch.minimum(query.unsqueeze(-2), key.unsqueeze(-3)).sum(-1)
+
+    def mapped(self, change: Change) -> "Overlap":
+        return self
+
+
+@pytest.mark.parametrize("road", ["definition", "tiled", "auto"])
+def test_a_pair_form_need_not_be_a_dataclass(road: str) -> None:
+    query, key = torch.randn(2, 5, 3), torch.randn(2, 7, 3)
+    wanted = torch.softmax(Overlap()(query, key), -1) @ key
+    torch.testing.assert_close(regard.attend(query, key, key, score=Overlap(), backend=road), wanted)
+
+
+@pytest.mark.parametrize("road", ["definition", "tiled", "auto"])
+def test_sides_are_as_wide_as_the_weight_on_every_road(road: str) -> None:
+    with pytest.raises(ValueError, match=r"^query: came float32\[2, 5, 3\], its width is 3; wanted width 4, by weight"):
+        regard.attend(
+            torch.randn(2, 5, 3), torch.randn(2, 7, 3), torch.randn(2, 7, 3), score=regard.additive(torch.randn(4)),
+            backend=road,
+        )  # fmt: skip
 
 
 def test_tokens_are_cleaned_where_a_mask_could_hide_them() -> None:
