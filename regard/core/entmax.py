@@ -98,7 +98,7 @@ def large_order(h: Tensor, b: Tensor | float) -> Tensor:
 def solve(scores: Tensor, b: Tensor | float) -> Tensor:
     """Weights of rows that have something to see (hidden scores are -infinity), by order b = a-1 [*batch 1 1]."""
     best = scores.amax(-1, keepdim=True)
-    h = (b * (best - scores)).nan_to_num(0.0, posinf=INFINITY)
+    h = (b * (best - scores)).nan_to_num()  # NaN comes back below
     if isinstance(b, float):
         weights = small_order(h, b) if b <= 1 else large_order(h, b)
     else:

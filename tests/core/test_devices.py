@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
 from regard.core.additive import position_terms
@@ -13,8 +13,8 @@ from regard.core.additive import position_terms
 META = torch.device("meta")
 
 
-class OnMeta(TorchFunctionMode):
-    def __torch_function__(self, function, types, arguments=(), options=None):  # type: ignore[no-untyped-def]
+class OnMeta(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):  # type: ignore[no-untyped-def]
         made = function(*arguments, **options or {})
         for tensor in made if isinstance(made, tuple | list) else [made]:
             assert not isinstance(tensor, Tensor) or tensor.device == META, f"{function} made one on {tensor.device}"

@@ -140,6 +140,15 @@ def test_the_gradient_of_the_order_near_one(alpha: float) -> None:
         assert found.item() == pytest.approx((high - low) / (2 * step * 0.999), rel=1e-4, abs=1e-5)
 
 
+def test_orders_that_can_be_asked_for() -> None:
+    assert regard.entmax().alpha == 1.5
+    assert regard.entmax(1).alpha == 1
+    assert regard.entmax(100).alpha == 100
+    for alpha in (0.99, 100.5, math.nan):
+        with pytest.raises(ValueError, match=r"^alpha: came .*, wanted 1 \(softmax\) to 100 \(nearly hard\)\. Remedy"):
+            regard.entmax(alpha)
+
+
 def test_an_order_for_every_head() -> None:
     alpha = torch.tensor([1.0, 1.3, 2.0, 4.0])
     scores = torch.randn(3, 4, 5, 7)

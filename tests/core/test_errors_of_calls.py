@@ -38,6 +38,13 @@ ERRORS = {
         "grouped=True.",
         lambda: attend(query=torch.randn(3, 5, 3), mask=torch.ones(5, 7, dtype=torch.bool)),
     ),
+    "heads of a score that are not those of the query": says(
+        ValueError,
+        "query, key and value: these leading dimensions do not broadcast: query [2], key [2], value [2], score [3]. "
+        "Wanted: equal sizes, or 1, from the right. Remedy: unsqueeze a dimension where one is missing; heads that "
+        "share keys need grouped=True.",
+        lambda: attend(score=regard.additive(torch.randn(3, 3))),
+    ),
     "fewer values": says(
         ValueError,
         "value: came float32[2, 5, 11] for key float32[2, 7, 3]; wanted as many values as keys (7 in dimension -2). "
