@@ -212,7 +212,6 @@ class EntmaxNormaliser(Normaliser):
         safe, seen = sheltered(wide(scores), mask)
         if isinstance(self.alpha, Tensor):
             order, alpha = None, self.alpha[..., None, None].to(safe.dtype)
-            alpha = alpha.expand(*torch.broadcast_shapes(alpha.shape[:-2], safe.shape[:-2]), 1, 1)
         else:
             order, alpha = self.alpha, safe.new_full((1,) * safe.dim(), self.alpha)
         function = Entmax if torch.compiler.is_compiling() else DualEntmax

@@ -140,6 +140,20 @@ def test_the_gradient_of_the_order_near_one(alpha: float) -> None:
         assert found.item() == pytest.approx((high - low) / (2 * step * 0.999), rel=1e-4, abs=1e-5)
 
 
+def test_more_orders_than_scores() -> None:
+    """Heads that only the orders have; their gradients, and those of the scores that they share."""
+    scores = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    alpha = torch.tensor([[1.2], [1.7], [2.6]], dtype=torch.float64, requires_grad=True).expand(3, 2)
+    weights = regard.entmax(alpha)(scores)
+    assert weights.shape == (3, 2, 5, 7)
+    push = torch.randn_like(weights)
+    found = torch.autograd.grad((weights * push).sum(), (scores, alpha))
+    each = [regard.entmax(alpha[i, j])(scores) for i in range(3) for j in range(2)]
+    wanted = torch.autograd.grad((torch.stack(each).unflatten(0, (3, 2)) * push).sum(), (scores, alpha))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 def test_orders_that_can_be_asked_for() -> None:
     assert regard.entmax().alpha == 1.5
     assert regard.entmax(1).alpha == 1
@@ -155,6 +169,7 @@ def test_an_order_for_every_head() -> None:
     together = regard.entmax(alpha)(scores)
     each = torch.stack([regard.entmax(a)(scores[:, h]) for h, a in enumerate(alpha.tolist())], 1)
     torch.testing.assert_close(together, each)
+    assert regard.entmax(alpha.double())(scores).dtype == torch.float32
     doubled = regard.entmax(alpha).mapped(lambda tensor, own: tensor[..., :1])
     assert doubled.alpha.shape == (1,)
     assert regard.sparsemax().mapped(lambda tensor, own: tensor + 1).alpha == 2.0
