@@ -140,6 +140,13 @@ def test_the_gradient_of_the_order_near_one(alpha: float) -> None:
         assert found.item() == pytest.approx((high - low) / (2 * step * 0.999), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 1.5, 2.0, 3.0])
+def test_long_rows_sum_to_one(alpha: float) -> None:
+    """What Newton leaves over is shared out: a thousand weights are off by less than two of them may round to."""
+    total = regard.entmax(alpha)(torch.randn(53, 1009)).double().sum(-1)
+    assert (total - 1).abs().max() < 2e-7
+
+
 def test_more_orders_than_scores() -> None:
     """Heads that only the orders have; their gradients, and those of the scores that they share."""
     scores = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
