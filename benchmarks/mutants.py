@@ -43,7 +43,7 @@ def functions(module: str) -> Iterator[tuple[str, list[str]]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name:
             body = lines[node.lineno - 1 : node.end_lineno]
-            yield node.name, [re.sub(r"__mutmut_\w+\(", "(", line).strip() for line in body]
+            yield node.name, [re.sub(r"\bx(_|ǁ\w+ǁ)(\w+?)__mutmut_\w+\(", r"\2(", line).strip() for line in body]
 
 
 def changes(module: str, names: list[str]) -> list[Change]:

@@ -7,6 +7,7 @@ each. Nothing here is typed in by hand but the words; tests/test_results_page.py
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,11 +107,14 @@ def suite(rows: list[Row]) -> str:
 
 
 def mutants(rows: list[Row]) -> str:
-    lines = [[f"`{row['module']}`", *(row[n] for n in ("mutants", "killed", "survived", "other"))] for row in rows]
-    whole = [sum(int(row[n]) for row in rows) for n in ("mutants", "killed", "survived", "other")]
-    share = f"{whole[1]} ({whole[1] / whole[0]:.1%})"
-    lines.append(["all", str(whole[0]), share, str(whole[2]), str(whole[3])])
-    return table(["module of core/", "mutants", "killed", "survived", "other"], lines)
+    counts = ("mutants", "killed", "survived", "explained", "other")
+    lines = [[f"`{row['module']}`", *(row[name] for name in counts)] for row in rows]
+    whole = [sum(int(row[name]) for row in rows) for name in counts]
+    lines.append(["all", str(whole[0]), f"{whole[1]} ({whole[1] / whole[0]:.1%})", *map(str, whole[2:])])
+    with (ROWS / "survivors.csv").open(newline="", encoding="utf-8") as kept:
+        reasons = Counter(row["why"] for row in csv.DictReader(kept))
+    why = table(["why a mutant lives", "changes"], [[reason, str(count)] for reason, count in reasons.most_common()])
+    return table(["module of core/", "mutants", *counts[1:]], lines) + "\n\n" + why
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,9 @@ was wrong is in the history.
         "make mutants",
         mutants,
         """
-Every function of `core/` broken in every way that mutmut knows, one at a time, against `tests/core`.
+Every function of `core/` broken in every way that mutmut knows, one at a time, against `tests/core`. What no test
+notices is named in `benchmarks/results/survivors.csv`, by what was written before and after, with the reason why it may
+live; any other survivor is printed. "Other" are runs that outlasted their limit.
 """,
     ),
 ]

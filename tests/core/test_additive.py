@@ -59,7 +59,7 @@ def test_window_terms_look_around_each_key(radius: int) -> None:
             around = [weights[b, j + o].item() if 0 <= j + o < 5 else 0.0 for o in range(-radius, radius + 1)]
             torch.testing.assert_close(found[b, j], matrix @ torch.tensor(around, dtype=torch.float64))
     torch.testing.assert_close(window_terms(weights[1], matrix), found[1])
-    heads = torch.randn(3, 7, 2 * radius + 1, dtype=torch.float64)
+    heads = torch.randn(3, 6, 2 * radius + 1, dtype=torch.float64)
     several = window_terms(weights[:, None].expand(2, 3, 5), heads)
     for h in range(3):
         torch.testing.assert_close(several[:, h], window_terms(weights, heads[h]))

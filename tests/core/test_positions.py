@@ -22,6 +22,14 @@ def test_frequencies_go_down_geometrically() -> None:
     assert frequencies(6, 1000.0).tolist() == pytest.approx([1, 1 / 10, 1 / 100])
 
 
+def test_frequencies_do_not_follow_the_default_type() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert frequencies(6, 1000.0).dtype == sinusoids(torch.arange(5), 6).dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_rotation_multiplies_by_a_unit_number() -> None:
     tensor, positions = torch.randn(2, 5, 6, dtype=torch.float64), torch.arange(3, 8)
     found = rotated(tensor, positions, longest=100.0)
