@@ -18,10 +18,9 @@ from regard.core.normalisers import INFINITY, ByRow, Normaliser, Random, Softmax
 from regard.core.scores import Change
 
 
-def one_hot(index: Tensor, seen: Tensor, dtype: torch.dtype) -> Tensor:
-    """Weight one at index [*batch q], nothing in rows without anything to see."""
-    keys = torch.arange(seen.shape[-1], device=seen.device)
-    return ((keys == index[..., None]) & seen).to(dtype)
+def one_hot(index: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
+    """Weight one at index [*batch q] of so many keys; nothing where the index is their number."""
+    return (torch.arange(keys, device=index.device) == index[..., None]).to(dtype)
 
 
 def first_largest(scores: Tensor, seen: Tensor) -> Tensor:
@@ -63,9 +62,10 @@ class Hard(Normaliser, ByRow, Random):
     def __call__(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         if not scores.shape[-1]:
             return scores
-        hard = one_hot(self.index(scores, mask), visible(scores, mask), scores.dtype)
-        broken = visible(scores, mask) & scores.isnan()
-        hard = hard.masked_fill(broken.any(-1, keepdim=True) & visible(scores, mask), torch.nan)
+        seen = visible(scores, mask)
+        hard = one_hot(self.index(scores, mask), scores.shape[-1], scores.dtype)
+        broken = (seen & scores.isnan()).any(-1, keepdim=True)
+        hard = hard.masked_fill(broken & seen, torch.nan)
         if self.estimate == "straight-through":
             soft = Softmax()(scores, mask)
             return soft + (hard - soft).detach()
@@ -132,8 +132,8 @@ class Gumbel(Normaliser, ByRow, Random):
         soft = Softmax()(noisy, mask)
         if not self.straight_through or not scores.shape[-1]:
             return soft
-        seen = visible(scores, mask)
-        return soft + (one_hot(first_largest(noisy.detach(), seen), seen, scores.dtype) - soft).detach()
+        taken = first_largest(noisy.detach(), visible(scores, mask))
+        return soft + (one_hot(taken, scores.shape[-1], scores.dtype) - soft).detach()
 
     def drawn(self, batch: Tensor, queries: int, generator: torch.Generator | None) -> Normaliser:
         if self.seed is not None:

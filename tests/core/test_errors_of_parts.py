@@ -61,6 +61,11 @@ ERRORS = {
         "temperature: came -1, wanted a positive number. Remedy: 0.5 to 1.",
         lambda: regard.gumbel(-1),
     ),
+    "gumbel's temperature of nothing": says(
+        ValueError,
+        "temperature: came 0, wanted a positive number. Remedy: 0.5 to 1.",
+        lambda: regard.gumbel(0),
+    ),
     "an order below one": says(
         ValueError,
         "alpha: came 0.5, wanted 1 (softmax) to 100 (nearly hard). Remedy: 1.5 or 2; hard() is the limit.",

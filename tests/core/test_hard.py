@@ -215,4 +215,4 @@ def test_the_score_function_s_gradient_is_right_on_average() -> None:
 def test_helpers_of_choice() -> None:
     seen = torch.tensor([[True, False, True], [False] * 3])
     assert first_largest(torch.tensor([[1.0, 5.0, 1.0], [0.0] * 3]), seen).tolist() == [0, 3]
-    assert one_hot(torch.tensor([2, 0]), seen, torch.float32).tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert one_hot(torch.tensor([2, 3]), 3, torch.float32).tolist() == [[0, 0, 1], [0, 0, 0]]
