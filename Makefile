@@ -85,7 +85,7 @@ docs: $(READY) ## build the pages into site/
 soak: $(READY) ## random cases against the definition, for hours: CASES=2000000 SEED=0
 	@$(PY) -m benchmarks.soak --cases $(CASES) --seed $(SEED)
 
-mutants: $(READY) ## break core/ in every way, and count what its tests miss: an hour or two
+mutants: $(READY) ## break core/ in every way, and count what its tests miss: half an hour
 	@$(BIN)/mutmut run --max-children $(WORKERS)
 	@$(PY) -m benchmarks.mutants
 

@@ -128,8 +128,9 @@ def concatenated(weight: Tensor, matrix: Tensor, query_width: int, bias: Tensor 
 def position_terms(matrix: Tensor, queries: int, keys: int, *, start: int = 0) -> tuple[Tensor, Tensor]:
     """(query_term, key_term) of Cohn's position bias: W [log(1+j), log(1+i), log(1+I)] for target j and source i.
 
-    matrix [width, 3]; positions count from one. `start` is how many targets came before, for one decoding step.
+    matrix [*heads, width, 3]; positions count from one. `start` is how many targets came before, for one decoding step.
     """
+    check_tensor("matrix", matrix, 2)
     check_width("matrix", matrix, 3, "one column each for log(1+j), log(1+i), log(1+I)")
     target = torch.arange(start + 1, start + queries + 1, device=matrix.device, dtype=matrix.dtype).log1p()
     source = torch.arange(1, keys + 1, device=matrix.device, dtype=matrix.dtype).log1p()
@@ -142,9 +143,11 @@ def position_terms(matrix: Tensor, queries: int, keys: int, *, start: int = 0) -
 def window_terms(weights: Tensor, matrix: Tensor) -> Tensor:
     """A key term from weights around each key: of the previous step (Markov), or summed over steps (coverage).
 
-    weights [*batch, k]; matrix [width, 2 radius + 1] -> [*batch, k, width]; outside the source the weight is zero.
+    weights [*batch, k]; matrix [*heads, width, 2 radius + 1] -> [*batch, k, width], heads last in the batch. Outside
+    the source the weight is zero.
     """
     check_tensor("weights", weights, 1)
+    check_tensor("matrix", matrix, 2)
     if matrix.shape[-1] % 2 == 0:
         raise ValueError(
             f"matrix: came {describe(matrix)}, an even window; wanted [width, 2 radius + 1]. Remedy: an odd window."

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.core.additive import window_terms
+from regard.core.additive import position_terms, window_terms
 from regard.core.positions import rotated
 from tests.errors import attend, hold, says
 
@@ -327,6 +327,8 @@ MAKERS = {
     "alibi": ("slopes", regard.alibi),
     "given": ("weights", regard.given),
     "a window": ("weights", lambda wrong: window_terms(wrong, torch.ones(4, 3))),
+    "a window's matrix": ("matrix", lambda wrong: window_terms(torch.ones(5), wrong)),
+    "a position's matrix": ("matrix", lambda wrong: position_terms(wrong, 5, 7)),
     "rotated": ("tensor", lambda wrong: rotated(wrong, torch.arange(1))),
 }
 
