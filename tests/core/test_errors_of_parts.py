@@ -221,7 +221,7 @@ ERRORS = {
         ValueError,
         "queries: came 3 document ids for 5 queries; wanted one each. "
         "Remedy: documents(keys=…, queries=…) when they differ in number.",
-        lambda: attend(mask=regard.documents(*(torch.zeros(2, n, dtype=torch.long) for n in (7, 3)))),
+        lambda: regard.documents(*(torch.zeros(2, n, dtype=torch.long) for n in (7, 3))).dense(2, 4, 5, 7),
     ),
     "too few document ids": says(
         ValueError,
