@@ -31,9 +31,9 @@ def may_look(tensor: Tensor) -> bool:
 
 
 def describe(tensor: object) -> str:
-    """`float32[2, 5, 7]` for a tensor, its type for anything else."""
+    """`float32[2, 5, 7]` for a tensor, its type for anything else but None."""
     if not isinstance(tensor, Tensor):
-        return f"{type(tensor).__name__} {tensor!r}" if tensor is None else type(tensor).__name__
+        return "None" if tensor is None else type(tensor).__name__
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 

@@ -313,7 +313,7 @@ ERRORS = {
     ),
     "an empty function": says(
         ValueError,
-        "score: your function gave NoneType None for query float32[2, 5, 3] and key float32[2, 7, 3]; "
+        "score: your function gave None for query float32[2, 5, 3] and key float32[2, 7, 3]; "
         "wanted [..., 5, 7]. Remedy: one number for every pair.",
         lambda: attend(score=lambda query, key: None),
     ),

@@ -65,3 +65,18 @@ def test_without_a_mask_everything_is_seen() -> None:
     context = regard.attend(query, key, torch.randn(2, 7, 3))
     assert context[0].isnan().all()
     assert not context[1].isnan().any()
+
+
+@pytest.mark.parametrize("road", ["definition", "tiled"])
+def test_what_is_seen_of_a_broken_row_is_nan_where_it_looks_and_zero_where_it_cannot(road: str) -> None:
+    query, key = torch.randn(2, 5, 3), torch.randn(2, 5, 3)
+    key[0, 3, 1] = torch.nan
+    things = [regard.Weights(), regard.Entropy(), regard.LogSumExp()]
+    _, seen = regard.attend(query, key, torch.randn(2, 5, 7), mask=regard.causal(), see=things, backend=road)
+    assert seen.weights[0, 3, :4].isnan().all()
+    assert seen.weights[0, 3, 4:].tolist() == [0]
+    assert seen.weights[0, 4].isnan().all()
+    for value in (seen.entropy, seen.logsumexp):
+        assert value.isnan().tolist() == [[False] * 3 + [True] * 2, [False] * 5]
+    assert not seen.weights[0, :3].isnan().any()
+    assert not seen.weights[1].isnan().any()

@@ -20,7 +20,7 @@ from regard.core.shapes import (
 def test_describe() -> None:
     assert describe(torch.zeros(2, 5, dtype=torch.bfloat16)) == "bfloat16[2, 5]"
     assert describe(torch.tensor(3)) == "int64[]"
-    assert describe(None) == "NoneType None"
+    assert describe(None) == "None"
     assert describe("a word") == "str"
 
 

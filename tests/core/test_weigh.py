@@ -104,6 +104,14 @@ def test_only_reachable_columns_are_made() -> None:
     assert problem.span(range(4, 5)) == range(5, 7)
 
 
+def test_weights_of_another_type_are_taken() -> None:
+    query, key, value = (tensor.float() for tensor in three())
+    for dtype in (torch.float64, torch.bfloat16):
+        found = regard.attend(query, key, value, normalise=lambda scores, mask, to=dtype: scores.softmax(-1).to(to))
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, pytorch(query, key, value), rtol=2e-2, atol=2e-2)
+
+
 def test_gather_is_the_weighted_sum() -> None:
     weights, (_, _, value) = torch.rand(B, H, N, M, dtype=torch.float64), three()
     torch.testing.assert_close(regard.gather(weights, value), weights @ value)

@@ -332,7 +332,7 @@ def test_it_prints_what_it_is() -> None:
             ValueError,
             "bias: came float32[4, 7, 7] for query float32[4, 7, 12]",
         ),
-        (lambda: MultiHeadAttention(12, 4)(None), TypeError, "query: came NoneType None, wanted a torch.Tensor"),
+        (lambda: MultiHeadAttention(12, 4)(None), TypeError, "query: came None, wanted a torch.Tensor"),
     ],
 )
 def test_errors_say_what_came_and_what_was_wanted(call, error: type[Exception], text: str) -> None:
