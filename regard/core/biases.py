@@ -123,14 +123,17 @@ def gaps(rows: Block, columns: Block, shape: torch.Size, align: str, device: tor
 
 @dataclass(frozen=True, eq=False)
 class Relative(Bias):
-    """A learned number for every distance, up to a reach beyond which distances count as the same."""
+    """A learned number for every distance, up to a reach beyond which distances count as the same.
+
+    Many pairs add to the gradient of one number, so it is widened before it is looked up.
+    """
 
     table: Tensor
     align: Align = "end"
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
         reach = self.table.shape[-1] // 2
-        return self.table[..., gaps(rows, columns, shape, self.align, device).clamp(-reach, reach) + reach]
+        return wide(self.table)[..., gaps(rows, columns, shape, self.align, device).clamp(-reach, reach) + reach]
 
     def mapped(self, change: Change) -> Bias:
         return Relative(change(self.table, self.table.dim()), self.align)
@@ -205,7 +208,7 @@ class Buckets(Bias):
         return start + torch.where(distance < near, distance, far)
 
     def tile(self, rows: Block, columns: Block, shape: torch.Size, device: torch.device) -> Tensor:
-        return self.table[..., self.bucket(gaps(rows, columns, shape, self.align, device))]
+        return wide(self.table)[..., self.bucket(gaps(rows, columns, shape, self.align, device))]
 
     def mapped(self, change: Change) -> Bias:
         return Buckets(change(self.table, self.table.dim()), self.bidirectional, self.farthest, self.align)

@@ -1,6 +1,7 @@
 """Biases against their formulas: T5's buckets as published, ALiBi's slopes, distances, rules and sums."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -174,6 +175,16 @@ def test_gradients_reach_every_table() -> None:
         return regard.attend(query, key, key, bias=bias, backend="definition")
 
     assert torch.autograd.gradcheck(context, (table, buckets, slopes, dense))
+
+
+@pytest.mark.parametrize("make", [regard.relative, lambda table: regard.t5_buckets(table, bidirectional=False)])
+def test_pairs_add_up_in_the_table_s_gradient(make: Callable[[torch.Tensor], regard.core.biases.Bias]) -> None:
+    """In bfloat16, 256 and one are 256: added up in it, the thousands of pairs of one distance would be lost."""
+    tables = [torch.zeros(2, 5, dtype=dtype, requires_grad=True) for dtype in (torch.bfloat16, torch.float64)]
+    for table in tables:
+        whole(make(table), 2, 61, 67).sum().backward()
+    torch.testing.assert_close(tables[0].grad.double(), tables[1].grad, rtol=2**-8, atol=0)
+    assert tables[1].grad.max() > 1000
 
 
 def test_a_far_bucket_needs_a_logarithm() -> None:
