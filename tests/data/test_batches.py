@@ -1,6 +1,7 @@
 """Batches: every example once, within the budget, in an order that a seed repeats and processes share."""
 
 import random
+import re
 from itertools import pairwise
 
 import pytest
@@ -53,6 +54,15 @@ def test_examples_meet_others_in_the_next_epoch() -> None:
     first, second = ({frozenset(batch) for batch in batches(lengths, 70, seed=1, epoch=epoch)} for epoch in (0, 1))
     assert len(first) == 100
     assert not first & second
+    assert not first & {frozenset(batch) for batch in batches(lengths, 70, seed=2)}
+
+
+def test_examples_of_all_lengths_meet_others_too() -> None:
+    """They are sorted within pools: sorted as a whole, every epoch would have the same batches."""
+    lengths = list(range(1, 3001))
+    first, second = ({frozenset(batch) for batch in batches(lengths, 3000, seed=1, epoch=epoch)} for epoch in (0, 1))
+    together = {batch for batch in first & second if len(batch) > 1}
+    assert len(together) < len(first) / 20
 
 
 def test_batches_do_not_come_by_length() -> None:
@@ -80,5 +90,6 @@ def test_budgets_are_checked(tokens: int, examples: int | None) -> None:
 
 @pytest.mark.parametrize(("rank", "world"), [(2, 2), (-1, 2), (0, 0)])
 def test_ranks_are_checked(rank: int, world: int) -> None:
-    with pytest.raises(ValueError, match=rf"^rank: came {rank} of {world} processes, wanted 0 to "):
+    wanted = f"rank: came {rank} of {world} processes, wanted 0 to {world - 1}. Remedy: torchrun sets both."
+    with pytest.raises(ValueError, match=f"^{re.escape(wanted)}$"):
         share([1], rank, world)

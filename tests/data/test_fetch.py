@@ -3,6 +3,7 @@
 import hashlib
 import random
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +25,8 @@ class Server(ThreadingHTTPServer):
     asked: list[str | None]
     most: int | None = None
     ranges = True
+    says_length = True
+    sleeps = 0.0
     content = CONTENT
 
     @property
@@ -45,8 +48,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(server.content) - start))
+        if server.says_length:
+            self.send_header("Content-Length", str(len(server.content) - start))
         self.end_headers()
+        time.sleep(server.sleeps)
         stop = len(server.content) if server.most is None else start + server.most
         self.wfile.write(server.content[start:stop])
 
@@ -136,10 +141,31 @@ def test_what_is_not_there(server: Server, tmp_path: Path) -> None:
     server.server_close()
     with pytest.raises(DataError, match=r"it broke off \(.+\), with 0 bytes here\. Remedy: fetch it again, to go on"):
         fetch(server.url, tmp_path / "set.tar", SUM, timeout=2)
+    with pytest.raises(DataError, match=r"it broke off \((?!<)"):
+        fetch(server.url.replace("http:", "https:"), tmp_path / "set.tar", SUM, timeout=2)
     for url in ("ftp://127.0.0.1/set.tar", "file:///etc/hosts", "set.tar"):
         with pytest.raises(DataError, match=r"^url: came .*, wanted one that begins with https:// or http://"):
             fetch(url, tmp_path / "set.tar", SUM)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_say_how_much_there_is(server: Server, tmp_path: Path) -> None:
+    server.says_length, told = False, []
+    fetch(server.url, tmp_path / "set.tar", SUM, report=lambda have, whole: told.append((have, whole)))
+    assert told[-1] == (len(CONTENT), None)
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(server: Server, tmp_path: Path) -> None:
+    server.sleeps = 1.5
+    with pytest.raises(DataError, match=r"it broke off \(timed out\), with 0 bytes here"):
+        fetch(server.url, tmp_path / "set.tar", SUM, timeout=0.2)
+
+
+def test_a_part_stays_where_the_file_is_gone(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "set.tar.part").write_bytes(CONTENT[:70_000])
+    with pytest.raises(DataError, match="the server says 404"):
+        fetch(server.url.replace("set", "other"), tmp_path / "set.tar", SUM)
+    assert (tmp_path / "set.tar.part").read_bytes() == CONTENT[:70_000]
 
 
 def test_an_interrupted_fetch_leaves_its_part(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,7 @@ BAD = {
     "no key": ("a.jsonl", b'{"source": "one"}\n', ":1: no text under 'target'"),
     "empty": ("a.tsv", b"one\t\n", ":1: the target is empty"),
     "empty source": ("a.tsv", b" \tun\n", ":1: the source is empty"),
+    "an empty line of columns": ("a.tsv", b"\n", ":1: the source is empty"),
     "an empty line": ("a.jsonl", b"\n", ":1: the source is empty"),
     "long": ("a.tsv", b"one\tun\nthree\tcinquante\n", ":2: 9 characters, at most 7"),
 }
@@ -164,6 +165,27 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, monkeypatch: p
         (1, "one"), (2, None), (3, "1234567"), (4, None), (5, "four"), (6, None)
     ]  # fmt: skip
     assert troubles.counts == {"long": 3}
+    assert troubles.places == {"long": [f"{path}:2", f"{path}:4", f"{path}:6"]}
+    with pytest.raises(DataError, match=r"a:2: more than 8 bytes\. Remedy: mend the line"):
+        list(lines(path, Troubles(STOP)))
+
+
+@pytest.mark.parametrize(
+    ("file", "bad", "good"),
+    [
+        ("a.tsv", [b"\xff\t\xff", b"one", b""], b"two\tdeux"),
+        ("a.jsonl", [b"\xff", b"{", b"[]", b""], b'{"source": "two", "target": "deux"}'),
+    ],
+)
+def test_what_follows_a_bad_line_is_read(tmp_path: Path, file: str, bad: list[bytes], good: bytes) -> None:
+    for line in bad:
+        path = packed(tmp_path / file, line + b"\n" + good + b"\n")
+        assert list(pairs(path, troubles=Troubles(SKIP))) == [("two", "deux")]
+
+
+def test_a_line_as_long_as_is_allowed(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.tsv", b"1234567\tabcdefg\n")
+    assert list(pairs(path, troubles=Troubles(STOP))) == [("1234567", "abcdefg")]
 
 
 def test_it_reads_as_it_goes(tmp_path: Path) -> None:
@@ -185,3 +207,4 @@ def test_policies_are_checked() -> None:
         Policy(empty="drop")
     with pytest.raises(ValueError, match=r"^longest: came 0, wanted a count of characters\. Remedy: 5000\."):
         Policy(longest=0)
+    assert Policy(longest=1).longest == 1

@@ -137,6 +137,7 @@ def test_a_slip_leaves_digits_and_fields_in_place(seed: int, day: dt.date, form:
     slipped = mistyped(written, random.Random(seed))
     assert [c for c in slipped.text if c.isdigit()] == [c for c in written.text if c.isdigit()]
     assert abs(len(slipped.text) - len(written.text)) <= 1
+    assert (slipped.date, slipped.form) == (day, form)
     if not any(c.isalpha() for c in written.text):
         assert slipped == written
     for name, (start, stop) in written.fields.items():
@@ -154,4 +155,6 @@ def test_a_slip_is_of_three_kinds() -> None:
     found = {mistyped(written, random.Random(seed)).text for seed in range(200)}
     assert {"7 Mrch 2009", "7 Maarch 2009", "7 Mrach 2009", "7 Marhc 2009", "7 Marh 2009"} <= found
     assert all(text.startswith("7 M") and text.endswith(" 2009") for text in found)
+    first = write(dt.date(2009, 3, 7), Form("{Month} {d}, {yyyy}"))
+    assert "Mrch 7, 2009" in {mistyped(first, random.Random(seed)).text for seed in range(200)}
     assert mistyped(write(dt.date(2009, 3, 7), Form("{dth} of {Month} {yyyy}")), random.Random(3)).text[:4] == "7th "
