@@ -28,14 +28,22 @@ TOGETHER = 4  # more features in a group cost more products than they save divis
 PAIR, FEW = 2, 128  # so many where a token meets only few others, as its subsets are then not worth their making
 LIMIT = {torch.float32: 60.0, torch.float64: 600.0}  # of the logarithm of D, so that ds / D stays a normal number
 SHARPEST = {torch.float32: 25.0, torch.float64: 1e9}  # |w| over the temperature
+CALMEST = {torch.float32: 2.0, torch.float64: 1e9}  # the same, where scores stay below |w|
 
 
-def sharpness(problem: Problem, weight: Tensor) -> float:
-    """|w| over the temperature: how much an error inside the tanh grows on its way to the weights."""
+def blunt(problem: Problem, weight: Tensor, reach: Tensor) -> bool:
+    """Whether the fraction is as good as a tanh for these weights, of sides that together reach so far, [features].
+
+    The fraction is wrong by a rounding of |w|, over the temperature; a sum of tanh by a rounding of what it gives. So
+    where the sides are small, and the scores with them, the weight may be less sharp.
+    """
     known = problem.normalise.temperature if isinstance(problem.normalise, Softmax) else 1.0
     coldest = float(known.detach().min()) if isinstance(known, Tensor) and known.numel() else 1.0
     warmth = coldest if isinstance(known, Tensor) else known
-    return float(torch.linalg.vector_norm(weight.detach(), dim=-1).max()) / warmth if weight.numel() else 0.0
+    size = torch.linalg.vector_norm(weight.detach(), dim=-1)
+    moved = (weight.detach().abs() * reach.clamp_max(1.0)).sum(-1)
+    sharpest = torch.where(moved >= size, SHARPEST[reach.dtype], CALMEST[reach.dtype])
+    return bool((size <= sharpest * warmth).all())  # false for NaN
 
 
 def exact_products(device: torch.device) -> bool:
@@ -49,9 +57,9 @@ def group_size(problem: Problem, pair: TanhPair) -> int:
     query, key = wide(problem.query), wide(problem.key)
     if not (query.numel() and key.numel()) or not exact_products(key.device):
         return 0
-    if not sharpness(problem, pair.weight) <= SHARPEST[key.dtype]:
-        return 0
     reach = query.detach().abs().flatten(0, -2).amax(0) + key.detach().abs().flatten(0, -2).amax(0)
+    if not blunt(problem, wide(pair.weight), reach):
+        return 0
     most = PAIR if min(problem.queries, problem.keys) < FEW else TOGETHER
     for size in range(min(most, len(reach)), 0, -1):
         if bool(2 * grouped(reach, size).sum(-1).amax() <= LIMIT[key.dtype]):  # false for NaN

@@ -102,6 +102,30 @@ def test_where_errors_would_show_it_is_as_good_as_tanh(apart: float, large: floa
     assert (seen.weights - exact).abs().max() <= allowed
 
 
+@pytest.mark.parametrize("reach", [1e-3, 1e-2, 0.1])
+@pytest.mark.parametrize("size", [0.5, 2.0, 20.0])
+def test_where_tanh_is_small_and_exact_it_is_as_good_as_tanh(reach: float, size: float) -> None:
+    """A fraction is wrong by a rounding of |w| however small the sides are; a tanh by one of the score."""
+    query, key = torch.randn(131, 3) * reach, torch.randn(2 * WIDTH + 31, 3) * reach
+    weight = torch.nn.functional.normalize(torch.randn(3), dim=0) * size
+    _, seen = regard.attend(
+        query, key, key, score=regard.additive(weight), normalise=regard.sparsemax(), see=regard.Weights(),
+        backend="tiled",
+    )  # fmt: skip
+    exact = regard.sparsemax()(by_tanh(query.double(), key.double(), weight.double()))
+    plain = regard.sparsemax()(by_tanh(query, key, weight))
+    allowed = max(2 * (plain - exact).abs().max().item(), 3e-7)
+    assert (seen.weights - exact).abs().max() <= allowed
+
+
+def test_sharp_weights_of_small_sides_are_left_to_tanh(sizes: list[int]) -> None:
+    for reach, sharp in ((0.01, 20.0), (0.01, 1.9), (0.5, 20.0), (0.5, 30.0)):
+        query, key = torch.full((31, 2), reach), torch.full((2 * WIDTH + 1, 2), -reach)
+        weight = torch.tensor([[0.6, 0.8], [0.0, 1.0]])[:, None] * sharp  # of two heads
+        regard.attend(query, key, key, score=regard.additive(weight[:, 0]), backend="tiled")
+    assert sizes == [0, 2, 2, 0]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_groups_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirteen features are not a multiple of most of these; the weight is its own for each of two heads."""
