@@ -203,9 +203,8 @@ in half types, a case is held to twice what rounding its inputs once may change 
 counted as by their own error. Left out are rows of argmax, top-k and support whose margin is within the score's own
 error, or whose scores overflow their type in plain PyTorch too.
 
-What failed at these commits were comparisons, mended since: two supports of entmax of high order, within their own
-error, and a leaf without numbers, which gradcheck refuses. Earlier rows in the file are of laws that failed, and what
-was wrong is in the history.
+The file keeps the rows of earlier runs, with how many cases failed in them; what was wrong, and how it was mended, is
+in the history.
 """,
     ),
     Section(
