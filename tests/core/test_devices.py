@@ -14,7 +14,13 @@ META = torch.device("meta")
 
 
 class OnMeta(TorchDispatchMode):
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(
+        self,
+        function: Callable[..., object],
+        types: object,
+        arguments: tuple[object, ...] = (),
+        options: dict[str, object] | None = None,
+    ) -> object:
         made = function(*arguments, **options or {})
         for tensor in made if isinstance(made, tuple | list) else [made]:
             assert not isinstance(tensor, Tensor) or tensor.device == META, f"{function} made one on {tensor.device}"

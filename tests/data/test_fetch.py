@@ -3,7 +3,6 @@
 import hashlib
 import random
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +25,8 @@ class Server(ThreadingHTTPServer):
     most: int | None = None
     ranges = True
     says_length = True
-    sleeps = 0.0
+    silent = False
+    over: threading.Event
     content = CONTENT
 
     @property
@@ -51,7 +51,9 @@ class Handler(BaseHTTPRequestHandler):
         if server.says_length:
             self.send_header("Content-Length", str(len(server.content) - start))
         self.end_headers()
-        time.sleep(server.sleeps)
+        if server.silent:
+            server.over.wait()  # until the test is over
+            return
         stop = len(server.content) if server.most is None else start + server.most
         self.wfile.write(server.content[start:stop])
 
@@ -62,10 +64,11 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     with Server(("127.0.0.1", 0), Handler) as serving:
-        serving.asked = []
+        serving.asked, serving.over = [], threading.Event()
         thread = threading.Thread(target=serving.serve_forever, daemon=True)
         thread.start()
         yield serving
+        serving.over.set()
         serving.shutdown()
         thread.join()
 
@@ -156,7 +159,7 @@ def test_a_server_that_does_not_say_how_much_there_is(server: Server, tmp_path: 
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(server: Server, tmp_path: Path) -> None:
-    server.sleeps = 1.5
+    server.silent = True
     with pytest.raises(DataError, match=r"it broke off \(timed out\), with 0 bytes here"):
         fetch(server.url, tmp_path / "set.tar", SUM, timeout=0.2)
 
